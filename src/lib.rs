@@ -1,0 +1,4 @@
+//! Throughline.
+pub mod event;
+pub mod id;
+pub mod snapshot;

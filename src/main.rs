@@ -1,0 +1,2 @@
+//! The command `throughline`.
+fn main() {}
