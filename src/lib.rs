@@ -1,4 +1,6 @@
 //! Throughline.
+pub mod chain;
 pub mod event;
 pub mod id;
+pub mod provider;
 pub mod snapshot;
