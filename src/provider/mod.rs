@@ -6,6 +6,7 @@
 
 pub mod claude;
 mod finding;
+pub mod source;
 
 use std::collections::BTreeSet;
 
