@@ -2,3 +2,4 @@
 pub mod event;
 pub mod id;
 pub mod snapshot;
+pub mod world;
