@@ -4,3 +4,4 @@ pub mod event;
 pub mod id;
 pub mod provider;
 pub mod snapshot;
+pub mod world;
