@@ -11,6 +11,7 @@ pub mod fold;
 pub mod gate;
 pub mod illegal;
 pub mod ledger;
+pub mod observe;
 pub mod preflight;
 pub mod request;
 pub mod state;

@@ -376,6 +376,6 @@ fn conversation_at(head: &Placed) -> ConversationAt {
 
 impl Asking<'_, '_> {
     fn rules_are_exact(&self) -> bool {
-        self.request.provider_version.as_deref().is_none_or(|asked| asked == self.rules.version())
+        self.rules.is_observed(self.request.provider_version.as_deref())
     }
 }

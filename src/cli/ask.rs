@@ -82,7 +82,7 @@ fn record(path: &Path, receipt: &Receipt) -> Result<(), Failure> {
         version: version.map_or(0, |frontier| frontier.version.0),
     };
     let entry = Entry { stream: StreamName::Audit(uid), expected: Expectation::Any, events: vec![event.into()] };
-    let mut log = store::writer(path)?;
+    let log = store::writer(path)?;
     log.append::<State>(&[entry], &Append::at(store::now_ms())).map_err(|error| store::of_append(&error))?;
     Ok(())
 }
@@ -119,9 +119,9 @@ pub(super) fn bind(args: &Bind, log: Option<&Path>, output: &Output) -> Result<u
     }
     let stream = StreamName::Agent(uid.clone());
     let frontier = ledger.streams.iter().flatten().find(|frontier| frontier.stream == stream).cloned();
-    let expected = frontier.map_or(Expectation::Version(crate::id::Version(0)), Expectation::from);
+    let expected = frontier.as_ref().map_or(Expectation::Version(crate::id::Version(0)), Expectation::from);
     let entry = Entry { stream, expected, events };
-    let mut log = store::writer(&path)?;
+    let log = store::writer(&path)?;
     let appended =
         log.append::<State>(&[entry], &Append::at(store::now_ms())).map_err(|error| store::of_append(&error))?;
     if output.json {
@@ -161,6 +161,11 @@ fn location(receipt: &Receipt, request: &Request, session: &str) -> Result<Locat
     };
     let rules = provider::rules(request.provider.family(), request.provider_version.as_deref());
     let told = |error: crate::snapshot::SnapshotError| Failure::of("snapshot", exit::ERROR, &error);
+    let config_dir = match (&place.config_dir, rules) {
+        (ConfigDir::Ambient { .. }, Some(rules)) => rules.config_root(&place),
+        (ConfigDir::Ambient { home }, None) => home.clone(),
+        (ConfigDir::Named(text), _) => text.clone(),
+    };
     let identity = match (&request.identity, rules) {
         (Some(identity), _) => Some(identity.clone()),
         (None, Some(rules)) => rules.identity(&mut view, &place).map_err(told)?,
@@ -177,20 +182,13 @@ fn location(receipt: &Receipt, request: &Request, session: &str) -> Result<Locat
     };
     Ok(Location {
         session: SessionId::parse(session.trim()).map_err(wrong)?,
-        config_dir: PathText::parse(text_of(&place.config_dir)).map_err(wrong)?,
+        config_dir: PathText::parse(config_dir).map_err(wrong)?,
         identity,
         provider: request.provider.clone(),
         cwd: PathText::parse(request.cwd.as_str()).map_err(wrong)?,
         path: Some(PathText::parse(at.path.as_str()).map_err(wrong)?),
         file,
     })
-}
-
-fn text_of(config_dir: &ConfigDir) -> String {
-    match config_dir {
-        ConfigDir::Named(text) => text.clone(),
-        ConfigDir::Ambient { home } => format!("{}/.claude", home.trim_end_matches('/')),
-    }
 }
 
 fn plan(uid: &AgentId, events: &[Event], output: &Output) -> Result<u8, Failure> {

@@ -71,7 +71,12 @@ struct Stage<'a> {
 
 impl Stage<'_> {
     fn tell(&self, text: &str) -> Result<(), Failure> {
-        if self.output.json || self.output.quiet { Ok(()) } else { self.output.data(&format!("{text}\n")) }
+        if self.output.json || self.output.quiet {
+            return Ok(());
+        }
+        // The folder's own name tells nobody anything.
+        let text = text.replace(&*self.root.to_string_lossy(), "…");
+        self.output.data(&format!("{text}\n"))
     }
 
     /// The pane holds an id that was right nine days ago. Its file is still there, so nothing ever fails.
@@ -165,7 +170,7 @@ impl Stage<'_> {
 
     fn history(&self, log: &Path) -> Result<(), Failure> {
         self.tell("   The history that the answer rests on:")?;
-        let lines = history::lines(&store::reader(log)?)?;
+        let lines = history::lines(&*store::reader(log)?)?;
         self.tell(&indented(&lines))
     }
 

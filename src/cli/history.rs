@@ -128,6 +128,9 @@ fn line(event: &Recorded) -> String {
     let body: Value = serde_json::from_slice(&event.body).unwrap_or(Value::Null);
     let mut words = Vec::new();
     for (key, value) in body.as_object().into_iter().flatten() {
+        if key == "epoch" && value == 0 {
+            continue;
+        }
         words.push(match value {
             Value::String(text) => format!("{key}={text}"),
             Value::Object(fields) => match fields.get("session").and_then(Value::as_str) {
