@@ -1,4 +1,5 @@
 //! Throughline.
 pub mod event;
 pub mod id;
+pub mod log;
 pub mod snapshot;
