@@ -1,5 +1,6 @@
 //! Throughline.
 pub mod event;
 pub mod id;
+pub mod provider;
 pub mod snapshot;
 pub mod world;

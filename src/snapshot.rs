@@ -328,21 +328,25 @@ pub struct Transcript {
     pub sidechain: u64,
     /// Other JSON objects (metadata).
     pub others: u64,
-    /// Lines that do not parse, cut ones and NUL runs included.
+    /// Lines that are not a JSON object, cut ones and NUL runs included.
     pub unparsable: u64,
     /// The offset of the first line that does not parse.
     pub unparsable_at: Option<u64>,
     /// The last line has no newline and does not parse: a cut tail.
     pub torn_tail: bool,
+    /// The offset of that line.
+    pub torn_at: Option<u64>,
     /// The offset of a run of NUL bytes.
     pub nul_at: Option<u64>,
     /// How many of `turns` the walk from the last leaf reaches.
     pub reached: u64,
     /// The walk ended at a compaction: earlier turns are summarised by design.
     pub compacted: bool,
-    /// The walk met a parent that it had already met.
+    /// The walk ended at a parent that it had already met.
     pub cyclic: bool,
-    /// Parents that no record of the file has, bridged over.
+    /// The last leaf is a `user` record: the last turn has no reply.
+    pub unanswered: bool,
+    /// Parents on the walk that no record of the file has: bridged over, or the walk's end where no record precedes.
     pub bridged: u64,
     /// The first `cwd` that a record names.
     pub cwd: Option<String>,

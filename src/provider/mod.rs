@@ -6,6 +6,7 @@
 
 pub mod claude;
 mod finding;
+pub mod source;
 
 use std::collections::BTreeSet;
 
@@ -152,8 +153,14 @@ pub trait Provider: std::fmt::Debug {
     fn own_dir(&self, view: &mut dyn View, place: &Place) -> Result<Seen<String>, SnapshotError>;
 
     /// What the CLI does with this id here. Files in `hidden` count as absent.
-    fn lookup(&self, view: &mut dyn View, place: &Place, id: &str, hidden: &BTreeSet<String>, depth: Depth)
-    -> Result<Lookup, SnapshotError>;
+    fn lookup(
+        &self,
+        view: &mut dyn View,
+        place: &Place,
+        id: &str,
+        hidden: &BTreeSet<String>,
+        depth: Depth,
+    ) -> Result<Lookup, SnapshotError>;
 
     /// What the CLI does with a fork of the file at this path.
     fn lookup_path(&self, view: &mut dyn View, path: &str, depth: Depth) -> Result<Lookup, SnapshotError>;
@@ -165,12 +172,23 @@ pub trait Provider: std::fmt::Debug {
     fn means(&self) -> &'static [Means];
 
     /// The largest real conversation in the own folder, none of `except` and none of `hidden`.
-    fn largest(&self, view: &mut dyn View, place: &Place, except: &BTreeSet<String>, hidden: &BTreeSet<String>, depth: Depth)
-    -> Result<Seen<Scanned>, SnapshotError>;
+    fn largest(
+        &self,
+        view: &mut dyn View,
+        place: &Place,
+        except: &BTreeSet<String>,
+        hidden: &BTreeSet<String>,
+        depth: Depth,
+    ) -> Result<Seen<Scanned>, SnapshotError>;
 
     /// What the CLI takes when it is told to continue without an id.
-    fn newest(&self, view: &mut dyn View, place: &Place, hidden: &BTreeSet<String>, depth: Depth)
-    -> Result<Seen<Scanned>, SnapshotError>;
+    fn newest(
+        &self,
+        view: &mut dyn View,
+        place: &Place,
+        hidden: &BTreeSet<String>,
+        depth: Depth,
+    ) -> Result<Seen<Scanned>, SnapshotError>;
 
     /// Who is signed in there. The ambient login and a missing, half-written or unreadable file are unknown.
     fn identity(&self, view: &mut dyn View, place: &Place) -> Result<Option<IdentityKey>, SnapshotError>;
@@ -179,7 +197,13 @@ pub trait Provider: std::fmt::Debug {
     fn owners(&self, view: &mut dyn View, place: &Place, id: &str) -> Result<Seen<Vec<Owner>>, SnapshotError>;
 
     /// Whether what the child writes will be kept, and whether the source will: findings only.
-    fn keeping(&self, view: &mut dyn View, place: &Place, path: &str, fork: bool) -> Result<Vec<Finding>, SnapshotError>;
+    fn keeping(
+        &self,
+        view: &mut dyn View,
+        place: &Place,
+        path: &str,
+        fork: bool,
+    ) -> Result<Vec<Finding>, SnapshotError>;
 
     /// The process to start.
     fn launch(&self, place: &Place, ask: &LaunchAsk<'_>) -> Launch;

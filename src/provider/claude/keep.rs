@@ -1,0 +1,114 @@
+//! Whether what a spawn writes will be kept, and whether what it reads will last.
+//!
+//! Observed on 2.1.332: a transcript that cannot be written, or a folder in which no fork can be created, makes the CLI print
+//! its reply, exit with 0, and save nothing. And some six seconds after its start it deletes every session file that was not
+//! changed for `cleanupPeriodDays` (30 unless `settings.json` says otherwise; a value below 1 makes it ignore that file): also
+//! the source of a fork that it has just made. A plain resume saves its own file, because it appends to it.
+
+use crate::provider::claude::{Claude, path};
+use crate::provider::{Finding, Place, Provider};
+use crate::snapshot::{Ask, NodeKind, Seen, SnapshotError, View};
+
+const PERIOD_SETTING: &str = "cleanupPeriodDays";
+const PERIOD_DAYS_DEFAULT: i64 = 30;
+/// From so few days left on, a fork's source is in danger.
+const LEFT_DAYS_MIN: i64 = 2;
+
+/// What should be known before a spawn that reads `file`.
+pub(super) fn keeping(
+    rules: &Claude,
+    view: &mut dyn View,
+    place: &Place,
+    file: &str,
+    fork: bool,
+) -> Result<Vec<Finding>, SnapshotError> {
+    if !fork {
+        return Ok(not_writable(file, &view.writable(file)?).into_iter().collect());
+    }
+    let mut findings = Vec::new();
+    if let Seen::Is(dir) = rules.own_dir(view, place)? {
+        findings.extend(creatable(view, &dir)?);
+    }
+    if is_swept(&rules.projects(place), file) {
+        findings.extend(retention(view, &path::root(place), file)?);
+    }
+    Ok(findings)
+}
+
+/// Whether a fork's file could be created in a folder that may not exist yet.
+fn creatable(view: &mut dyn View, dir: &str) -> Result<Option<Finding>, SnapshotError> {
+    let mut here = dir;
+    loop {
+        match view.node(here, true)? {
+            Seen::Is(node) if node.kind == NodeKind::Dir => return Ok(not_writable(here, &view.writable(here)?)),
+            Seen::Is(_) => {
+                let detail = "a file stands where a folder of sessions should be; the CLI would save nothing";
+                return Ok(Some(Finding::new("not_a_directory", detail).at(here).next("move it away")));
+            }
+            Seen::Unreadable(why) => return Ok(not_writable(here, &Seen::Unreadable(why))),
+            Seen::Absent => match path::parent(here) {
+                Some(parent) => here = parent,
+                None => return Ok(None),
+            },
+        }
+    }
+}
+
+fn not_writable(at: &str, writable: &Seen<bool>) -> Option<Finding> {
+    match writable {
+        Seen::Is(true) | Seen::Absent => None,
+        Seen::Is(false) => {
+            let detail = "it cannot be written: the CLI would answer, exit with 0, and save nothing";
+            Some(Finding::new("not_writable", detail).at(at).next("make it writable"))
+        }
+        Seen::Unreadable(why) => {
+            Some(Finding::new("writable_unknown", format!("whether new turns are saved cannot be told: {why}")).at(at))
+        }
+    }
+}
+
+/// Whether the CLI's clean-up here looks at a file: `projects/*/*.jsonl` of this login, no others.
+fn is_swept(projects: &str, file: &str) -> bool {
+    file.ends_with(".jsonl") && path::parent(file).and_then(path::parent) == Some(projects)
+}
+
+fn retention(view: &mut dyn View, root: &str, file: &str) -> Result<Option<Finding>, SnapshotError> {
+    let settings = path::join(root, "settings.json");
+    let (period, known) = match view.setting(&settings, PERIOD_SETTING)? {
+        Seen::Is(days) if days >= 1 => (days, true),
+        Seen::Is(_) | Seen::Absent => (PERIOD_DAYS_DEFAULT, true),
+        Seen::Unreadable(_) => (PERIOD_DAYS_DEFAULT, false),
+    };
+    let Seen::Is(age) = view.age_days(file)? else { return Ok(None) };
+    let left = period.saturating_sub(age);
+    if left > LEFT_DAYS_MIN {
+        return Ok(None);
+    }
+    let when = match left {
+        ..=0 => "a run of more than six seconds may delete it".to_owned(),
+        1 => "it has 1 day left".to_owned(),
+        days => format!("it has {days} days left"),
+    };
+    let rule = if known { format!("{PERIOD_SETTING} is {period}") } else { format!("{PERIOD_SETTING} cannot be read") };
+    let detail = format!("the fork's source was last changed {age} days ago and {rule}: {when}");
+    let next = format!("touch it, or set {PERIOD_SETTING} in {settings} to a larger number");
+    Ok(Some(Finding::new("retention", detail).at(file).next(next)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_session_files_of_this_login_are_swept() {
+        for (file, swept) in [
+            ("/c/projects/-w/a.jsonl", true),
+            ("/c/projects/a.jsonl", false),
+            ("/c/projects/-w/a/b.jsonl", false),
+            ("/d/projects/-w/a.jsonl", false),
+            ("/c/projects/-w/a.json", false),
+        ] {
+            assert_eq!(is_swept("/c/projects", file), swept, "{file}");
+        }
+    }
+}
