@@ -1,4 +1,5 @@
 //! Throughline.
+pub mod chain;
 pub mod event;
 pub mod id;
 pub mod provider;

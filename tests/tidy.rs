@@ -57,7 +57,8 @@ const DOOR_EXCEPTIONS: &[(&str, &[&str], &str)] = &[
 ];
 
 /// Who may use an unordered collection, and why nothing of its order is seen.
-const UNORDERED_EXCEPTIONS: &[(&str, &str)] = &[];
+const UNORDERED_EXCEPTIONS: &[(&str, &str)] =
+    &[("src/provider/claude/history.rs", "millions of records are looked up by key, and never walked")];
 
 const LINES_MAX: usize = 500;
 
@@ -325,9 +326,15 @@ fn leaves_nothing_behind(file: &Source) -> Vec<String> {
         let letter = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
         !letter(file.text[..at].chars().next_back()) && !letter(file.text[at + word.len()..].chars().next())
     };
-    let found = macros.iter().chain(&homes).filter(|text| file.text.contains(text.as_str()));
+    // `/w/home/` is somewhere in a test's world, and nobody's name has one letter.
+    let is_home = |at: usize, home: &str| {
+        let name = file.text[at + home.len()..].chars().take_while(|c| c.is_alphanumeric()).count();
+        !file.text[..at].ends_with(char::is_alphanumeric) && name != 1
+    };
+    let found = macros.iter().filter(|text| file.text.contains(text.as_str()));
+    let lived_in = homes.iter().filter(|home| file.text.match_indices(home.as_str()).any(|(at, _)| is_home(at, home)));
     let spelled = words.iter().filter(|word| file.text.match_indices(word.as_str()).any(|(at, _)| is_word(at, word)));
-    found.chain(spelled).map(|text| format!("holds {text:?}")).collect()
+    found.chain(lived_in).chain(spelled).map(|text| format!("holds {text:?}")).collect()
 }
 
 fn keeps_its_order(file: &Source) -> Vec<String> {
@@ -359,7 +366,12 @@ fn runs_every_test_file(manifest: &Source, tests: &[Source]) -> Vec<String> {
         let is_target = manifest.text.contains(&format!("[[test]]\nname = \"{stem}\""));
         is_target
             || manifest.text.contains(&format!("path = \"tests/{stem}.rs\""))
-            || tests.iter().any(|other| other.text.lines().any(|line| line == format!("mod {stem};")))
+            || tests.iter().any(|other| {
+                other
+                    .text
+                    .lines()
+                    .any(|line| line == format!("mod {stem};") || line.contains(&format!("\"{stem}.rs\"]")))
+            })
     };
     let stems = tests.iter().filter_map(|file| file.path.strip_prefix("tests/")?.strip_suffix(".rs"));
     stems
@@ -530,7 +542,7 @@ fn nothing_unfinished_and_nobodys_home_is_left_behind() {
     canary(
         leaves_nothing_behind,
         &wrong.each_ref().map(|(path, text)| (*path, text.as_str())),
-        &[("src/a.rs", "//! A home, a todo list.\nconst TODOS: u8 = 0;")],
+        &[("src/a.rs", "//! A home, a todo list: /w/home/x, /home/u/x.\nconst TODOS: u8 = 0;")],
     );
     assert_tidy(&rust_files_of(&["src", "tests"]), leaves_nothing_behind);
 }

@@ -1,0 +1,3 @@
+//! An agent's conversation.
+
+pub mod observe;
