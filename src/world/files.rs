@@ -183,9 +183,13 @@ impl Dir {
     ///
     /// [`FileError`] when the listing breaks off: half a listing is never returned.
     pub fn names(&self, prefix: &str, suffix: &str) -> Result<Listing, FileError> {
-        let wrong = |errno| FileError::new("list", &self.path, errno);
+        let wrong = |errno: Errno| FileError::new("list", &self.path, errno);
         let mut listing = Listing::default();
-        for entry in rustix::fs::Dir::read_from(&self.fd).map_err(wrong)? {
+        // A second descriptor of the same open directory: opening it again would ask for more permission than listing does.
+        let fd = self.fd.try_clone().map_err(|source| FileError::new("list", &self.path, source))?;
+        let mut entries = rustix::fs::Dir::new(fd).map_err(wrong)?;
+        entries.rewind();
+        for entry in entries {
             let entry = entry.map_err(wrong)?;
             let name = entry.file_name().to_bytes();
             let fits = name.starts_with(prefix.as_bytes()) && name.ends_with(suffix.as_bytes());
@@ -292,23 +296,24 @@ impl RegularFile {
 pub fn read_small(path: &Path, bytes_max: u64) -> Result<Vec<u8>, FileError> {
     let file = RegularFile::open(path)?;
     let too_large = || FileError::new("read", path, io::Error::other(format!("it is larger than {bytes_max} bytes")));
-    let expected = file.stat.bytes;
-    if expected > bytes_max {
+    if file.stat.bytes > bytes_max {
         return Err(too_large());
     }
+    let mut bytes = Vec::new();
     // One byte more than was announced: a file that grows meanwhile is read on, one in /proc announces nothing.
-    let mut bytes = vec![0; usize::try_from(expected + 1).unwrap_or(usize::MAX)];
-    let mut filled = 0;
+    let mut wanted = file.stat.bytes.saturating_add(1);
     loop {
-        let count = file.read_at(filled as u64, &mut bytes[filled..])?;
-        filled += count;
-        if filled < bytes.len() {
-            bytes.truncate(filled);
-            return Ok(bytes);
-        }
-        if filled as u64 > bytes_max {
+        let from = bytes.len();
+        let room = usize::try_from(wanted.min(bytes_max + 1 - from as u64)).unwrap_or(0);
+        bytes.resize(from + room, 0);
+        let count = file.read_at(from as u64, &mut bytes[from..])?;
+        bytes.truncate(from + count);
+        if bytes.len() as u64 > bytes_max {
             return Err(too_large());
         }
-        bytes.resize(bytes.len() * 2 + 4096, 0);
+        if count < room {
+            return Ok(bytes);
+        }
+        wanted = 64 * 1024;
     }
 }
