@@ -228,6 +228,7 @@ family! {
 
 /// One thing that happened.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly every event is an agent's; a box would cost each of them")]
 pub enum Event {
     /// To an agent's conversation.
     Agent(AgentEvent),

@@ -39,7 +39,10 @@ fn tried(step: Step, state: &AgentState) -> Event {
     let to = json!({"session": session, "config_dir": "/c", "cwd": "/w", "provider": "claude", "file": file});
     let (kind, mut body) = match what {
         0 => ("agent_declared", json!({"provider": "claude"})),
-        1 => ("lease_taken", json!({"epoch": epoch.next(), "holder": {"host": "h", "boot": "b", "pid": 1, "started": 1, "pid_ns": 1}})),
+        1 => (
+            "lease_taken",
+            json!({"epoch": epoch.next(), "holder": {"host": "h", "boot": "b", "pid": 1, "started": 1, "pid_ns": 1}}),
+        ),
         2 => ("lease_ended", json!({"epoch": epoch, "how": "released"})),
         3..=6 => (
             "spawned",
@@ -71,7 +74,7 @@ fn tried(step: Step, state: &AgentState) -> Event {
     let event = Event::decode(&stream(), kind, 1, body.to_string().as_bytes()).expect("a well-formed event");
     match event {
         Event::Agent(event) => Event::Agent(state.complete(event)),
-        other => other,
+        Event::Audit(_) | Event::Hook(_) => unreachable!("only agent events are tried"),
     }
 }
 
@@ -165,7 +168,7 @@ impl Fold for Forgets {
                 state.fresh_intended = false;
                 Some(Self(State::Agent(state)))
             }
-            other => Some(Self(other)),
+            other @ (State::Audit | State::Hook(_)) => Some(Self(other)),
         }
     }
 }
@@ -411,7 +414,8 @@ fn a_preflight_changes_nothing_on_disk_but_the_logs_shm() {
         let receipt = ask(&ledger, &request);
         let mut after = tree(&world.path(""));
         after.retain(|name, facts| !name.ends_with("log.db-shm") || before.get(name) == Some(facts));
-        let before: BTreeMap<_, _> = before.into_iter().filter(|(name, _)| after.contains_key(name) || !name.ends_with("-shm")).collect();
+        let before: BTreeMap<_, _> =
+            before.into_iter().filter(|(name, _)| after.contains_key(name) || !name.ends_with("-shm")).collect();
         prop_assert_eq!(after, before);
         Ok(receipt.verdict().verdict == VerdictWord::Resume)
     });

@@ -109,7 +109,10 @@ fn deviation_identity_comes_before_poison() {
     world.session("login", "work", B, 2);
     let mut events = world.segment(A, "login", "work", json!({"identity": "somebody-else"}));
     events.push(("spawned", spawn("s2", &world, A)));
-    events.push(("resume_rejected", json!({"segment": "s2", "session": A, "why": "x", "snapshot": zeros(), "for_good": true})));
+    events.push((
+        "resume_rejected",
+        json!({"segment": "s2", "session": A, "why": "x", "snapshot": zeros(), "for_good": true}),
+    ));
     let receipt = ask(&given(&events), &world.request(Some(B)));
     assert_eq!(answer(&receipt), FRESH, "another login's conversation is no reason to resume a third one");
     assert!(receipt.verdict().conversation_at.is_some());
@@ -321,7 +324,10 @@ fn a_refused_head_never_revives_a_stale_id() {
     world.session("login", "work", B, 2);
     let mut events = world.chain(&[A, B]);
     events.push(("spawned", spawn("s2", &world, B)));
-    events.push(("resume_rejected", json!({"segment": "s2", "session": B, "why": "x", "snapshot": zeros(), "for_good": true})));
+    events.push((
+        "resume_rejected",
+        json!({"segment": "s2", "session": B, "why": "x", "snapshot": zeros(), "for_good": true}),
+    ));
     assert_eq!(answer(&ask(&given(&events), &world.request(Some(A)))), FRESH);
 }
 
@@ -373,7 +379,10 @@ fn deviation_one_retry_a_refused_recovery_is_not_found_again() {
     events.push(("resume_rejected", json!({"segment": "s1", "session": A, "why": "x", "snapshot": zeros()})));
     let receipt = ask(&given(&events), &world.request(Some(A)));
     assert_eq!(answer(&receipt), (VerdictWord::Recover, Route::Recovery, Some(B)));
-    events.push(("resume_rejected", json!({"segment": "s1", "session": B, "why": "x", "snapshot": zeros(), "for_good": true})));
+    events.push((
+        "resume_rejected",
+        json!({"segment": "s1", "session": B, "why": "x", "snapshot": zeros(), "for_good": true}),
+    ));
     assert_eq!(answer(&ask(&given(&events), &world.request(Some(A)))), FRESH);
 }
 
@@ -386,7 +395,12 @@ fn deviation_there_is_no_first_spawn_counter() {
     let mut events = Vec::new();
     for segment in ["s1", "s2"] {
         let receipt = ask(&given(&events), &request);
-        assert_eq!(answer(&receipt), (VerdictWord::Resume, Route::History, Some(A)), "after {} spawns", events.len() / 2);
+        assert_eq!(
+            answer(&receipt),
+            (VerdictWord::Resume, Route::History, Some(A)),
+            "after {} spawns",
+            events.len() / 2
+        );
         events.push(("spawned", spawn(segment, &world, A)));
         events.push(("launch_failed", json!({"segment": segment, "why": "no such program"})));
     }

@@ -265,7 +265,8 @@ mod tests {
                 Row::IdentityDiffers => 1,
                 Row::HeadRejected => 2,
                 Row::HeadChanged | Row::HeadHeld | Row::HeadNotHeld => 3,
-                _ => 4,
+                Row::HeadElsewhere | Row::OutOfReachHeld | Row::OutOfReach => 4,
+                Row::NoChain | Row::ForkSource | Row::ForkSourceUnusable => unreachable!("there is a head"),
             };
             assert!(asked.len() <= most, "{row:?} asked {asked:?}");
         });

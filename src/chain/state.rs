@@ -507,7 +507,9 @@ mod tests {
         events.push(spawned("s2", "B"));
         events.push(("turn_confirmed", json!({"segment": "s2", "session": "B"})));
         let state = given(&events);
-        for from in [json!(null), json!({"session": "X", "config_dir": "/c"}), json!({"session": "A", "config_dir": "/d"})] {
+        for from in
+            [json!(null), json!({"session": "X", "config_dir": "/c"}), json!({"session": "A", "config_dir": "/d"})]
+        {
             let mut body = json!({"segment": "s2", "to": at("B")});
             if !from.is_null() {
                 body["from"] = from;
@@ -556,7 +558,7 @@ mod tests {
     #[test]
     fn a_stale_epoch_is_refused_at_the_door() {
         let taken = ("lease_taken", json!({"epoch": 1, "holder": holder()}));
-        let state = given(&[taken.clone()]);
+        let state = given(std::slice::from_ref(&taken));
         let spawn = |epoch: u64| {
             let mut body = spawned("s1", "A").1;
             body["epoch"] = json!(epoch);
@@ -575,7 +577,8 @@ mod tests {
 
     #[test]
     fn a_copy_goes_through_its_stages_in_order() {
-        let intended = json!({"token": "t", "session": "A", "source": "/s", "destination": "/d", "marker": "/m", "file": file(9)});
+        let intended =
+            json!({"token": "t", "session": "A", "source": "/s", "destination": "/d", "marker": "/m", "file": file(9)});
         let state = given(&[("relocation_intended", intended.clone())]);
         assert!(matches!(when(&state, "relocation_intended", intended), Err(Illegal::TokenInUse { .. })));
         assert!(when(&state, "settle_intended", json!({"token": "t", "how": "remove"})).is_err());

@@ -53,7 +53,10 @@ fn ledger_for(path: &Path, request: &Request, output: &Output) -> Result<Ledger,
     match store::reader_if_there(path)? {
         Some(reader) => ledger::read(&reader, request).map_err(|error| store::of_log(&error)),
         None => {
-            output.say(&format!("throughline: there is no log at {}; the answer rests on the disk alone", path.display()));
+            output.say(&format!(
+                "throughline: there is no log at {}; the answer rests on the disk alone",
+                path.display()
+            ));
             Ok(Ledger::default())
         }
     }
@@ -144,11 +147,13 @@ fn refuse_live_driver(ledger: &Ledger, request: &Request) -> Result<(), Failure>
 /// The confirmed place that a resumable session has.
 fn location(receipt: &Receipt, request: &Request, session: &str) -> Result<Location, Failure> {
     let verdict = receipt.verdict();
-    let at = verdict.transcript.as_ref().filter(|_| {
-        verdict.verdict == VerdictWord::Resume && verdict.session_id.as_deref() == Some(session)
-    });
+    let at = verdict
+        .transcript
+        .as_ref()
+        .filter(|_| verdict.verdict == VerdictWord::Resume && verdict.session_id.as_deref() == Some(session));
     let Some(at) = at else {
-        let detail = verdict.findings.first().map_or_else(|| verdict.verdict.to_string(), |finding| finding.detail.clone());
+        let detail =
+            verdict.findings.first().map_or_else(|| verdict.verdict.to_string(), |finding| finding.detail.clone());
         let text = format!("session {session} cannot be continued from here: {detail}");
         return Err(Failure::new("not_resumable", code_of(verdict.verdict).max(exit::ERROR), text)
             .next("see `throughline preflight` for the steps"));
@@ -203,4 +208,3 @@ fn plan(uid: &AgentId, events: &[Event], output: &Output) -> Result<u8, Failure>
     }
     Ok(exit::OK)
 }
-

@@ -91,21 +91,29 @@ impl Stage<'_> {
         place.session(&place.cwd, NEW, &["plan the trip", "pack the tent", "book the ferry"])?;
         self.naive("the held id has a non-empty file", &old)?;
         let mut request = place.request(OLD);
-        self.ask(&request, None, &Expected {
-            title: "without a log: what the disk alone can say",
-            verdict: VerdictWord::Resume,
-            route: Route::Held,
-            session: Some(OLD),
-        })?;
+        self.ask(
+            &request,
+            None,
+            &Expected {
+                title: "without a log: what the disk alone can say",
+                verdict: VerdictWord::Resume,
+                route: Route::Held,
+                session: Some(OLD),
+            },
+        )?;
         let lines = [segment("monday", &place, OLD, None), segment("today", &place, NEW, None)].concat();
         let log = place.log("camper", &lines)?;
         request.agent = Some(uid("camper")?);
-        self.ask(&request, Some(&log), &Expected {
-            title: "with the log: the head is elsewhere",
-            verdict: VerdictWord::Resume,
-            route: Route::Redirect,
-            session: Some(NEW),
-        })?;
+        self.ask(
+            &request,
+            Some(&log),
+            &Expected {
+                title: "with the log: the head is elsewhere",
+                verdict: VerdictWord::Resume,
+                route: Route::Redirect,
+                session: Some(NEW),
+            },
+        )?;
         self.history(&log)
     }
 
@@ -120,28 +128,40 @@ impl Stage<'_> {
         let (here, there) = (self.dir("twins/app")?, self.dir("twins/backup")?);
         let original = place.session(&here, TWIN, &["fix the parser", "now the tests"])?;
         let mut request = place.request(TWIN);
-        self.ask(&request, None, &Expected {
-            title: "one copy, in another project's folder: the agent finds it",
-            verdict: VerdictWord::Resume,
-            route: Route::Held,
-            session: Some(TWIN),
-        })?;
+        self.ask(
+            &request,
+            None,
+            &Expected {
+                title: "one copy, in another project's folder: the agent finds it",
+                verdict: VerdictWord::Resume,
+                route: Route::Held,
+                session: Some(TWIN),
+            },
+        )?;
         place.session(&there, TWIN, &["fix the parser", "now the tests"])?;
         self.naive("a search of all projects finds a non-empty file", &original)?;
-        self.ask(&request, None, &Expected {
-            title: "two copies, without a log",
-            verdict: VerdictWord::Fresh,
-            route: Route::None,
-            session: None,
-        })?;
+        self.ask(
+            &request,
+            None,
+            &Expected {
+                title: "two copies, without a log",
+                verdict: VerdictWord::Fresh,
+                route: Route::None,
+                session: None,
+            },
+        )?;
         let log = place.log("fixer", &segment("only", &place, TWIN, Some(&original)))?;
         request.agent = Some(uid("fixer")?);
-        self.ask(&request, Some(&log), &Expected {
-            title: "two copies, with the log: it knows which file is the conversation, and has it read by its path",
-            verdict: VerdictWord::Resume,
-            route: Route::Relocate,
-            session: Some(TWIN),
-        })?;
+        self.ask(
+            &request,
+            Some(&log),
+            &Expected {
+                title: "two copies, with the log: it knows which file is the conversation, and has it read by its path",
+                verdict: VerdictWord::Resume,
+                route: Route::Relocate,
+                session: Some(TWIN),
+            },
+        )?;
         self.history(&log)
     }
 
@@ -210,8 +230,7 @@ impl Scene {
     fn request(&self, session: &str) -> Request {
         // The name is a constant of the provider's grammar.
         let provider = ProviderName::parse("claude").unwrap_or_else(|_| unreachable!());
-        let mut request =
-            Request::new(provider, Some(ConfigDir::Named(self.config_dir.clone())), self.cwd.clone());
+        let mut request = Request::new(provider, Some(ConfigDir::Named(self.config_dir.clone())), self.cwd.clone());
         request.session = Some(session.into());
         request
     }
@@ -224,7 +243,11 @@ impl Scene {
         let mut parent = None;
         for (index, words) in asked.iter().enumerate() {
             for (role, said) in [("user", *words), ("assistant", "Done.")] {
-                let uuid = format!("{}-{index:04}-4000-8000-{}", &id[..8], if role == "user" { "0000000000a1" } else { "0000000000b2" });
+                let uuid = format!(
+                    "{}-{index:04}-4000-8000-{}",
+                    &id[..8],
+                    if role == "user" { "0000000000a1" } else { "0000000000b2" }
+                );
                 let record = json!({"type": role, "uuid": uuid, "parentUuid": parent, "isSidechain": false, "cwd": cwd,
                     "sessionId": id, "message": {"role": role, "content": said}});
                 text.push_str(&format!("{record}\n"));
@@ -257,7 +280,10 @@ fn segment(name: &str, place: &Scene, session: &str, path: Option<&str>) -> Stri
         to["path"] = json!(path);
     }
     [
-        ("spawned", json!({"segment": name, "cwd": cwd, "config_dir": config_dir, "provider": "claude", "how": "fresh"})),
+        (
+            "spawned",
+            json!({"segment": name, "cwd": cwd, "config_dir": config_dir, "provider": "claude", "how": "fresh"}),
+        ),
         ("session_reported", json!({"segment": name, "session": session})),
         ("turn_confirmed", json!({"segment": name, "session": session})),
         ("chain_head_moved", json!({"segment": name, "to": to})),

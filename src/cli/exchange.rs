@@ -12,8 +12,8 @@ use crate::cli::args;
 use crate::cli::error::{Failure, exit};
 use crate::cli::output::{Output, stdout_failure};
 use crate::cli::store;
-use crate::event::canonical::{self, Strict};
 use crate::event::Event;
+use crate::event::canonical::{self, Strict};
 use crate::id::{IdempotencyKey, StreamName, Version};
 use crate::log::{Append, Entry, Expectation, Import, LINE_BYTES_MAX, Mode};
 use crate::world::write;
@@ -103,7 +103,9 @@ pub(super) fn append(args: &args::Append, log: Option<&Path>, output: &Output) -
     let append = Append { at_ms: store::now_ms(), key, unfenced: false };
     let appended = writer.append::<State>(&entries, &append).map_err(|error| store::of_append(&error))?;
     if output.json {
-        output.value(&json!({"schema": 1, "first": appended.first, "anchor": appended.anchor, "frontiers": appended.frontiers}))?;
+        output.value(
+            &json!({"schema": 1, "first": appended.first, "anchor": appended.anchor, "frontiers": appended.frontiers}),
+        )?;
     } else {
         output.say(&format!("the log ends at {}", appended.anchor));
     }
@@ -159,4 +161,3 @@ fn input(path: &Path) -> Result<Box<dyn BufRead>, Failure> {
     })?;
     Ok(Box::new(BufReader::new(file)))
 }
-

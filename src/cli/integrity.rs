@@ -29,9 +29,7 @@ pub(super) fn verify(args: &Verify, log: Option<&Path>, output: &Output) -> Resu
     let known = known.map_err(|error| Failure::usage(error.to_string()))?;
     let reader = store::reader(&store::path(log)?)?;
     let mut progress = output.progress("events verified");
-    let found = reader
-        .verify::<State>(known, &mut |seq| progress.at(seq.0))
-        .map_err(|error| store::of_log(&error))?;
+    let found = reader.verify::<State>(known, &mut |seq| progress.at(seq.0)).map_err(|error| store::of_log(&error))?;
     drop(progress);
     let problems: Vec<_> = found
         .problems
@@ -55,7 +53,9 @@ pub(super) fn verify(args: &Verify, log: Option<&Path>, output: &Output) -> Resu
         for problem in &found.problems {
             output.say(&format!("throughline: {}", chain_of(problem)));
         }
-        output.say("throughline: the log does not hold; restore it from a copy or an export, and keep this file as evidence");
+        output.say(
+            "throughline: the log does not hold; restore it from a copy or an export, and keep this file as evidence",
+        );
     }
     Ok(if sound { exit::OK } else { exit::CORRUPT })
 }

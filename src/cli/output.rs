@@ -24,7 +24,9 @@ impl Output {
         let colour = match when {
             When::Always => true,
             When::Never => false,
-            When::Auto => io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+            When::Auto => {
+                io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+            }
         };
         Self { json, quiet, verbose, colour: colour && !json }
     }
@@ -112,9 +114,14 @@ impl Output {
         if self.verbose {
             let basis = receipt.basis();
             for frontier in basis.streams.iter().flatten() {
-                let _ = writeln!(text, "  basis    {} version {} chain {}", frontier.stream, frontier.version, frontier.chain);
+                let _ = writeln!(
+                    text,
+                    "  basis    {} version {} chain {}",
+                    frontier.stream, frontier.version, frontier.chain
+                );
             }
-            let _ = writeln!(text, "  basis    snapshot {} of {} observations", basis.snapshot, receipt.snapshot().len());
+            let _ =
+                writeln!(text, "  basis    snapshot {} of {} observations", basis.snapshot, receipt.snapshot().len());
             for (question, answer) in receipt.snapshot().iter() {
                 let (question, answer) = (serde_json::to_string(question), serde_json::to_string(answer));
                 let _ = writeln!(text, "    {} → {}", question.unwrap_or_default(), answer.unwrap_or_default());
@@ -204,7 +211,8 @@ mod tests {
 
     #[test]
     fn words_are_quoted_as_a_shell_takes_them() {
-        for (word, expected) in [("a-b/c", "a-b/c"), ("", "''"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("~", "'~'")] {
+        for (word, expected) in [("a-b/c", "a-b/c"), ("", "''"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("~", "'~'")]
+        {
             assert_eq!(quoted(word), expected);
         }
     }

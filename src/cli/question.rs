@@ -49,14 +49,14 @@ pub(super) fn request(question: &Question) -> Result<Request, Failure> {
     request.identity = question.identity.as_deref().map(IdentityKey::parse).transpose().map_err(usage)?;
     request.unusable = unusable;
     if question.expand_home {
-        let home = environment::home_dir().map_err(|error| {
-            Failure::of("no_home", exit::ERROR, &error).next("set HOME, or spell the paths out")
-        })?;
+        let home = environment::home_dir()
+            .map_err(|error| Failure::of("no_home", exit::ERROR, &error).next("set HOME, or spell the paths out"))?;
         request.expand_home(&home);
     }
     if !request.cwd.starts_with('/') && request.unusable.is_none() {
         let here = environment::current_dir().map_err(|error| Failure::of("cwd", exit::ERROR, &error))?;
-        request.cwd = if request.cwd.is_empty() { here } else { format!("{}/{}", here.trim_end_matches('/'), request.cwd) };
+        request.cwd =
+            if request.cwd.is_empty() { here } else { format!("{}/{}", here.trim_end_matches('/'), request.cwd) };
     }
     Ok(request)
 }

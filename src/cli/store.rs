@@ -48,13 +48,17 @@ pub(super) fn now_ms() -> i64 {
 
 fn of_class(class: Class, error: &dyn std::error::Error) -> Failure {
     let (word, code, next) = match class {
-        Class::Corrupt => ("corrupt", exit::CORRUPT, "run `throughline verify`; restore the log from a copy or an export"),
+        Class::Corrupt => {
+            ("corrupt", exit::CORRUPT, "run `throughline verify`; restore the log from a copy or an export")
+        }
         Class::Busy => ("log_busy", exit::LOG_BUSY, "try again"),
-        Class::NotThere => ("no_log", exit::ERROR, "name it with --log, or begin one with `throughline bind` or `import`"),
+        Class::NotThere => {
+            ("no_log", exit::ERROR, "name it with --log, or begin one with `throughline bind` or `import`")
+        }
         Class::ReadOnly => ("read_only", exit::ERROR, "make the log and its directory writable for this user"),
         Class::DiskFull => ("disk_full", exit::ERROR, "nothing was written; free some space and try again"),
         Class::Refused => ("refused", exit::ERROR, "read the log again and decide anew"),
-        _ => ("io", exit::ERROR, "see what the system says of the file"),
+        Class::Io => ("io", exit::ERROR, "see what the system says of the file"),
     };
     Failure::of(word, code, error).next(next)
 }
@@ -80,7 +84,7 @@ pub(super) fn of_export(error: &ExportError) -> Failure {
         ExportError::Write(source) if source.kind() == std::io::ErrorKind::BrokenPipe => {
             crate::cli::output::stdout_failure(std::io::ErrorKind::BrokenPipe.into())
         }
-        _ => of_class(error.class(), error),
+        ExportError::Log(_) | ExportError::Write(_) => of_class(error.class(), error),
     }
 }
 

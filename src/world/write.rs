@@ -42,7 +42,10 @@ pub fn empty_dir(path: &Path) -> Result<(), FileError> {
 /// # Crash
 ///
 /// A part of the new file may be there; nothing that was there before is touched.
-pub fn new_file_with<T, E>(path: &Path, fill: impl FnOnce(&mut File) -> Result<T, E>) -> Result<Result<T, E>, FileError> {
+pub fn new_file_with<T, E>(
+    path: &Path,
+    fill: impl FnOnce(&mut File) -> Result<T, E>,
+) -> Result<Result<T, E>, FileError> {
     let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     let mut file = made.map_err(|error| FileError::new("create", path, error))?;
     let filled = fill(&mut file);

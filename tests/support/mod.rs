@@ -80,7 +80,10 @@ impl World {
             to[key] = value.clone();
         }
         vec![
-            ("spawned", json!({"segment": name, "cwd": cwd, "config_dir": config_dir, "provider": "claude", "how": "fresh"})),
+            (
+                "spawned",
+                json!({"segment": name, "cwd": cwd, "config_dir": config_dir, "provider": "claude", "how": "fresh"}),
+            ),
             ("session_reported", json!({"segment": name, "session": session})),
             ("turn_confirmed", json!({"segment": name, "session": session})),
             ("chain_head_moved", json!({"segment": name, "to": to})),
@@ -144,4 +147,3 @@ pub fn ask(ledger: &Ledger, request: &Request) -> Receipt {
     let mut view = RealView::new(throughline::world::clock::now_ms(), own());
     preflight(ledger, &request, &mut view).expect("a real disk always answers")
 }
-
