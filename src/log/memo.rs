@@ -172,7 +172,7 @@ pub(super) fn streams(conn: &Connection) -> Result<Vec<(i64, Option<Named>)>, Lo
     let mut rows = statement.query([])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        let named = text(cell(row, 1)).and_then(|name| Some(Named { name: name.parse().ok()?, text: name.to_owned() }));
+        let named = text(cell(row, 1)).and_then(Named::parse);
         found.push((integer(cell(row, 0)).unwrap_or(0), named));
     }
     Ok(found)

@@ -4,6 +4,7 @@
 //! the event, not a panic.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::rc::Rc;
 
 use rusqlite::types::ValueRef;
@@ -143,22 +144,9 @@ pub(super) struct Named {
     pub(super) text: String,
 }
 
-/// Names of streams, looked up once.
-#[derive(Default)]
-pub(super) struct Names(HashMap<i64, Option<Rc<Named>>>);
-
-impl Names {
-    /// The name of a stream by its number; nothing where its row is gone or is no stream's name.
-    pub(super) fn get(&mut self, conn: &Connection, id: i64) -> Result<Option<Rc<Named>>, LogError> {
-        if let Some(named) = self.0.get(&id) {
-            return Ok(named.clone());
-        }
-        let mut statement = conn.prepare_cached("SELECT name FROM streams WHERE id = ?1")?;
-        let found: Option<Option<String>> =
-            statement.query_row([id], |row| Ok(text(cell(row, 0)).map(str::to_owned))).optional()?;
-        let named = found.flatten().and_then(|text| Some(Rc::new(Named { name: text.parse().ok()?, text })));
-        self.0.insert(id, named.clone());
-        Ok(named)
+impl Named {
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        Some(Self { name: text.parse().ok()?, text: text.to_owned() })
     }
 }
 
@@ -215,16 +203,22 @@ pub(super) struct Walk {
     pub(super) next: u64,
     /// The chain before it.
     pub(super) chain: Digest,
-    pub(super) tails: HashMap<i64, Tail>,
-    names: Names,
+    met: HashMap<i64, Met>,
     /// Begun at the first event: a stream that was not met yet is empty.
     whole: bool,
+}
+
+/// A stream that a walk has met: its name, and its end as far as the walk has come.
+#[derive(Clone)]
+pub(super) struct Met {
+    pub(super) named: Rc<Named>,
+    pub(super) tail: Tail,
 }
 
 impl Walk {
     /// From the first event on.
     pub(super) fn whole(store: StoreId) -> Self {
-        Self { store, next: 1, chain: Digest::GENESIS, tails: HashMap::new(), names: Names::default(), whole: true }
+        Self { store, next: 1, chain: Digest::GENESIS, met: HashMap::new(), whole: true }
     }
 
     /// From `from` on, on the word of the event before it.
@@ -235,22 +229,21 @@ impl Walk {
         Ok(Self { next: from, chain, whole: from == 1, ..Self::whole(store) })
     }
 
-    pub(super) fn named(&mut self, conn: &Connection, row: &Row<'_>) -> Result<Option<Rc<Named>>, LogError> {
-        self.names.get(conn, row.stream)
-    }
-
-    /// The end of the row's stream before the row.
-    pub(super) fn tail(&self, conn: &Connection, row: &Row<'_>) -> Result<Tail, LogError> {
-        match self.tails.get(&row.stream) {
-            Some(tail) => Ok(*tail),
-            None if self.whole || row.version <= 1 => Ok(Tail::EMPTY),
-            None => {
-                let version = row.version - 1;
-                let chain = stream_chain_at(conn, row.stream, version)?
-                    .ok_or_else(|| Problem::at(row.seq, Damage::Missing { next: Seq(row.seq) }))?;
-                Ok(Tail { version, chain })
+    /// The stream of a row as it was before the row; nothing where its name is gone or is none.
+    pub(super) fn meet(&mut self, conn: &Connection, row: &Row<'_>) -> Result<Option<&mut Met>, LogError> {
+        match self.met.entry(row.stream) {
+            Entry::Occupied(met) => Ok(Some(met.into_mut())),
+            Entry::Vacant(place) => {
+                let Some(named) = name_of(conn, row.stream)? else { return Ok(None) };
+                let tail = if self.whole || row.version <= 1 { Tail::EMPTY } else { tail_before(conn, row)? };
+                Ok(Some(place.insert(Met { named: Rc::new(named), tail })))
             }
         }
+    }
+
+    /// How many events of a stream were passed.
+    pub(super) fn has_passed(&self, stream: i64) -> bool {
+        self.met.get(&stream).is_some_and(|met| met.tail.version > 0)
     }
 
     /// Checks the next row and goes past it.
@@ -258,21 +251,37 @@ impl Walk {
         if row.seq != self.next {
             return Err(Problem::at(self.next, Damage::Missing { next: Seq(row.seq) }).into());
         }
-        let named = self.named(conn, row)?;
-        let named = named.ok_or_else(|| Problem::at(row.seq, Damage::NoStream { id: row.stream }))?;
-        let tail = self.tail(conn, row)?;
-        if row.fault(self.store, &named.text, &self.chain, &tail).is_some() {
-            return Err(Problem::at(row.seq, Damage::Edited).of(&named.name).into());
+        let (store, before) = (self.store, self.chain);
+        let met = self.meet(conn, row)?;
+        let met = met.ok_or_else(|| Problem::at(row.seq, Damage::NoStream { id: row.stream }))?;
+        if row.fault(store, &met.named.text, &before, &met.tail).is_some() {
+            return Err(Problem::at(row.seq, Damage::Edited).of(&met.named.name).into());
         }
+        met.tail = row.tail();
+        let named = Rc::clone(&met.named);
         self.pass(row);
         Ok(named)
     }
 
+    /// Goes past a row whose stream was moved on.
     pub(super) fn pass(&mut self, row: &Row<'_>) {
         self.next = row.seq + 1;
         self.chain = row.chain;
-        self.tails.insert(row.stream, row.tail());
     }
+}
+
+fn tail_before(conn: &Connection, row: &Row<'_>) -> Result<Tail, LogError> {
+    let version = row.version - 1;
+    let chain = stream_chain_at(conn, row.stream, version)?
+        .ok_or_else(|| Problem::at(row.seq, Damage::Missing { next: Seq(row.seq) }))?;
+    Ok(Tail { version, chain })
+}
+
+/// The name of a stream by its number; nothing where its row is gone or is no stream's name.
+pub(super) fn name_of(conn: &Connection, id: i64) -> Result<Option<Named>, LogError> {
+    let mut statement = conn.prepare_cached("SELECT name FROM streams WHERE id = ?1")?;
+    let found = statement.query_row([id], |row| Ok(text(cell(row, 0)).and_then(Named::parse))).optional()?;
+    Ok(found.flatten())
 }
 
 /// The chain at a place; nothing where there is no event.

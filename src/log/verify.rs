@@ -8,6 +8,7 @@
 mod diagnose;
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use rusqlite::Connection;
 
@@ -200,17 +201,17 @@ impl<F: Fold> Refold<F> {
 
     /// Takes the next row, or says what is wrong with it.
     fn next(&mut self, conn: &Connection, row: &Row<'_>) -> Result<Option<Problem>, LogError> {
-        let named = self.walk.named(conn, row)?;
-        if row.seq != self.walk.next {
-            return diagnose(conn, self.store, &self.walk, row, None).map(Some);
+        let (next, before) = (self.walk.next, self.walk.chain);
+        if row.seq != next {
+            return diagnose(conn, self.store, &mut self.walk, row, None).map(Some);
         }
-        let Some(named) = named else {
+        let Some(met) = self.walk.meet(conn, row)? else {
             return Ok(Some(Problem::at(row.seq, Damage::NoStream { id: row.stream })));
         };
-        let tail = self.walk.tail(conn, row)?;
-        if let Some(fault) = row.fault(self.store, &named.text, &self.walk.chain, &tail) {
-            return diagnose(conn, self.store, &self.walk, row, Some(fault))
-                .map(|problem| Some(problem.of(&named.name)));
+        let named = Rc::clone(&met.named);
+        if let Some(fault) = row.fault(self.store, &named.text, &before, &met.tail) {
+            let problem = diagnose(conn, self.store, &mut self.walk, row, Some(fault))?;
+            return Ok(Some(problem.of(&named.name)));
         }
         let event = match row.event(&named.name) {
             Ok(event) => event,
@@ -220,8 +221,9 @@ impl<F: Fold> Refold<F> {
         if let Err(source) = state.apply(&event) {
             return Ok(Some(Problem::at(row.seq, Damage::Illegal(Box::new(source))).of(&named.name)));
         }
+        met.tail = row.tail();
         self.walk.pass(row);
-        Ok(self.compare(row, &named.name))
+        Ok(if self.memos.is_empty() { None } else { self.compare(row, &named.name) })
     }
 
     /// Compares the stream's memo with its state, where the memo is of this version.
@@ -249,7 +251,7 @@ impl<F: Fold> Refold<F> {
         let unmet = |held: &Held| cut_off(known_version(&held.stream, held.tail.version), last);
         let mut problems: Vec<Problem> = held.into_iter().map(unmet).collect();
         for (id, named) in memo::streams(conn)? {
-            if !self.walk.tails.contains_key(&id) {
+            if !self.walk.has_passed(id) {
                 let name = named.map_or_else(|| "unreadable".to_owned(), |named| named.text);
                 problems.push(Problem::at(last.next().0, Damage::NoEvents { id, name }));
             }

@@ -4,18 +4,21 @@
 //! event elsewhere that would be right here? What no digest can tell (one event of one that was edited, or a log of a
 //! single event from another store) is called *edited*.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use rusqlite::Connection;
 
 use crate::id::{Seq, StoreId};
-use crate::log::digest::link;
+use crate::log::digest::{link, stream_link};
 use crate::log::error::{Damage, LogError, Problem};
-use crate::log::row::{Fault, Row, Walk, cell, columns, digest_in, integer};
+use crate::log::row::{Fault, Met, Row, Walk, cell, columns, digest_in, integer, name_of};
 
 /// Says what happened at the place that `walk` has reached, where `row` stands or comes next.
 pub(super) fn diagnose(
     conn: &Connection,
     store: StoreId,
-    walk: &Walk,
+    walk: &mut Walk,
     row: &Row<'_>,
     fault: Option<Fault>,
 ) -> Result<Problem, LogError> {
@@ -53,9 +56,9 @@ fn belonging(conn: &Connection, walk: &Walk) -> Result<Option<i64>, LogError> {
 
 /// The record is right, the chain is not: either the chain's own value was edited, or an event before it is gone and
 /// those after it have moved up.
-fn chain(conn: &Connection, walk: &Walk, row: &Row<'_>) -> Result<Damage, LogError> {
+fn chain(conn: &Connection, walk: &mut Walk, row: &Row<'_>) -> Result<Damage, LogError> {
     let gone = Damage::Missing { next: Seq(row.seq) };
-    if row.version != walk.tail(conn, row)?.version + 1 {
+    if walk.meet(conn, row)?.is_none_or(|met| row.version != met.tail.version + 1) {
         return Ok(gone);
     }
     let mut statement = conn.prepare_cached("SELECT record, chain FROM events WHERE seq > ?1 ORDER BY seq LIMIT 1")?;
@@ -67,32 +70,35 @@ fn chain(conn: &Connection, walk: &Walk, row: &Row<'_>) -> Result<Damage, LogErr
 }
 
 /// The content and the record differ.
-fn content(conn: &Connection, store: StoreId, walk: &Walk, row: &Row<'_>) -> Result<Damage, LogError> {
+fn content(conn: &Connection, store: StoreId, walk: &mut Walk, row: &Row<'_>) -> Result<Damage, LogError> {
     if link(&walk.chain, &row.record) == row.chain {
         // What was chained here is what the row's record says. One edited event, or a whole end of another log?
         return Ok(if foreign_from_here(conn, store, row)? { Damage::OtherStore } else { Damage::Edited });
     }
-    let named = crate::log::row::Names::default().get(conn, row.stream)?;
-    if named.is_some_and(|named| link(&walk.chain, &row.digest(store, &named.text)) == row.chain) {
+    let before = walk.chain;
+    let Some(Met { named, tail }) = walk.meet(conn, row)? else { return Ok(Damage::NoStream { id: row.stream }) };
+    if link(&before, &row.digest(store, &named.text)) == row.chain {
         // Only the record's own value was edited.
         return Ok(Damage::Edited);
     }
-    let tail = walk.tail(conn, row)?;
-    let fits = crate::log::digest::stream_link(&tail.chain, &row.record) == row.stream_chain;
-    // Neither chain was made here, and the record is not of this store: all of it came from elsewhere.
+    // If neither chain was made here, and the record is not of this store, all of it came from elsewhere.
+    let fits = stream_link(&tail.chain, &row.record) == row.stream_chain;
     Ok(if fits { Damage::Edited } else { Damage::OtherStore })
 }
 
 /// Whether no event from here on is of this store, and there is more than one.
 fn foreign_from_here(conn: &Connection, store: StoreId, row: &Row<'_>) -> Result<bool, LogError> {
     const SQL: &str = concat!("SELECT ", columns!(), " FROM events e WHERE e.seq >= ?1 ORDER BY e.seq");
-    let mut names = crate::log::row::Names::default();
+    let mut names = HashMap::new();
     let mut statement = conn.prepare_cached(SQL)?;
     let mut rows = statement.query([i64::try_from(row.seq).unwrap_or(i64::MAX)])?;
     let mut count = 0_u64;
     while let Some(found) = rows.next()? {
         let Ok(row) = Row::read(found) else { return Ok(false) };
-        let Some(named) = names.get(conn, row.stream)? else { return Ok(false) };
+        if let Entry::Vacant(place) = names.entry(row.stream) {
+            place.insert(name_of(conn, row.stream)?);
+        }
+        let Some(Some(named)) = names.get(&row.stream) else { return Ok(false) };
         if row.digest(store, &named.text) == row.record {
             return Ok(false);
         }
