@@ -3,7 +3,13 @@
 //! `tests/corpus/claude/` holds rows that were run with the real program; every one of them is replayed here. The tables
 //! below are the further facts that were observed one by one.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test fails by panicking"
+)]
 
 #[path = "provider_view.rs"]
 mod view;
@@ -14,8 +20,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use throughline::event::Means;
 use throughline::provider::claude::{self, TAIL_BYTES, WHOLE_BYTES_MAX, slug};
+use throughline::provider::source::NOT_EXAMINED;
 use throughline::provider::{ConfigDir, FoundBy, LaunchAsk, Lookup, Outcome, Place, Provider, rules};
-use throughline::snapshot::{Depth, Recorder, Seen, Transcript};
+use throughline::snapshot::{Answer, Depth, Question, Recorder, Seen, SnapshotError, Transcript, View};
 use view::{Thing, World, scan};
 
 const ID: &str = "11111111-1111-4111-8111-111111111111";
@@ -735,6 +742,49 @@ fn hidden_files_are_absent() {
     assert_eq!(codes(&look(&["own"]))[0], "ambiguous");
     assert_eq!(look(&["own", "aaa"]).path, Some(at("bbb")));
     assert_eq!(codes(&look(&["own", "aaa", "bbb"])), ["not_found"]);
+}
+
+/// A world in which one question cannot be answered.
+struct Blind<'w>(&'w mut World, Question);
+
+impl View for Blind<'_> {
+    fn ask(&mut self, question: &Question) -> Result<Answer, SnapshotError> {
+        let answer = self.0.ask(question)?;
+        if *question != self.1 {
+            return Ok(answer);
+        }
+        let why = || "permission denied".to_owned();
+        Ok(match answer {
+            Answer::Node(_) => Answer::Node(Seen::Unreadable(why())),
+            Answer::Text(_) => Answer::Text(Seen::Unreadable(why())),
+            Answer::Texts(_) => Answer::Texts(Seen::Unreadable(why())),
+            Answer::Entries(_) => Answer::Entries(Seen::Unreadable(why())),
+            Answer::Flag(_) => Answer::Flag(Seen::Unreadable(NOT_EXAMINED.into())),
+            Answer::Transcript(_) => Answer::Transcript(Seen::Unreadable(why())),
+            other => panic!("a lookup asks for no {other:?}"),
+        })
+    }
+}
+
+#[test]
+fn what_cannot_be_read_makes_the_answer_unknown_and_never_another() {
+    let mut blinded = 0;
+    for line in include_str!("corpus/claude/worlds.jsonl").lines() {
+        let row: Value = serde_json::from_str(line).expect("the corpus parses");
+        let mut world = world();
+        for (dir, state) in row["states"].as_object().unwrap() {
+            put(&mut world, dir, state.as_str().unwrap());
+        }
+        lookup(&mut world);
+        for question in std::mem::take(&mut world.asked) {
+            let mut blind = Blind(&mut world, question.clone());
+            let found = newest().lookup(&mut blind, &place(), ID, &BTreeSet::new(), Depth::Windows).unwrap();
+            assert_eq!(word(&found.outcome), "unknown", "{row}: {question:?}");
+            assert!(!found.findings.is_empty() && found.path.is_none());
+            blinded += 1;
+        }
+    }
+    assert!(blinded > 200, "{blinded}");
 }
 
 #[test]

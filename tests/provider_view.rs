@@ -219,9 +219,7 @@ impl World {
                 Seen::Absent => Seen::Absent,
                 Seen::Unreadable(why) => Seen::Unreadable(why),
             }),
-            other @ (Question::SameFile { .. } | Question::Marker { .. } | Question::Process(_) | _) => {
-                panic!("a provider's rule does not ask {other:?}")
-            }
+            other => panic!("a provider's rule does not ask {other:?}"),
         }
     }
 }
