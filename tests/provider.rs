@@ -935,6 +935,9 @@ fn continue_takes_what_was_changed_last_even_if_it_is_empty() {
         world.file(&path, bytes);
         world.age.insert(path, age.try_into().unwrap());
     }
+    // Neither links nor directories are sessions, however young they are.
+    world.put(&format!("{dir}/{}.jsonl", id(5)), Thing::Link(format!("{dir}/{}.jsonl", id(4))));
+    world.put(&format!("{dir}/{}.jsonl", id(6)), Thing::Dir);
     let mut take = |hidden: &[u8]| {
         let hidden = hidden.iter().map(|&n| format!("{dir}/{}.jsonl", id(n))).collect();
         newest().newest(&mut world, &place(), &hidden, Depth::Windows).unwrap().map(|scanned| scanned.session)
@@ -1110,6 +1113,45 @@ fn a_line_without_an_end_is_not_examined_and_not_judged() {
     assert!(found.findings[0].next.as_deref().is_some_and(|next| next.contains("--deep")));
     let found = newest().lookup(&mut world, &place(), ID, &BTreeSet::new(), Depth::Whole).unwrap();
     assert_eq!((word(&found.outcome), codes(&found)[0]), ("refused", "not_accepted"));
+}
+
+#[test]
+fn what_was_not_examined_decides_nothing() {
+    // Attachments were seen, and 100 bytes were not: whether a turn is among them is not known.
+    struct Part(World, Transcript);
+    impl View for Part {
+        fn ask(&mut self, question: &Question) -> Result<Answer, SnapshotError> {
+            match question {
+                Question::Transcript { .. } => Ok(Answer::Transcript(Seen::Is(self.1.clone()))),
+                other => self.0.ask(other),
+            }
+        }
+    }
+    let mut world = world();
+    world.file(&at("own"), complete());
+    for (examined, turns, outcome) in [(900, 0, "unknown"), (900, 1, "continues"), (1000, 0, "empty")] {
+        let held = Transcript { bytes: 1000, examined, turns, reached: turns, attachments: 3, ..Transcript::default() };
+        let mut part = Part(world.clone(), held);
+        let found = newest().lookup(&mut part, &place(), ID, &BTreeSet::new(), Depth::Windows).unwrap();
+        assert_eq!(word(&found.outcome), outcome);
+        assert_eq!(codes(&found).contains(&"not_examined"), examined < 1000);
+        let largest =
+            newest().largest(&mut part, &place(), &BTreeSet::new(), &BTreeSet::new(), Depth::Windows).unwrap();
+        match outcome {
+            "unknown" => assert!(matches!(largest, Seen::Unreadable(_))),
+            "continues" => assert_eq!(largest.map(|scanned| scanned.session), Seen::Is(ID.into())),
+            _ => assert_eq!(largest, Seen::Absent),
+        }
+    }
+}
+
+#[test]
+fn values_that_never_close_are_not_read_over_and_over() {
+    const OPEN: &[u8] = b"{\"a\":[\n";
+    let mut source = Made { len: 1 << 20, make: |at| OPEN[usize::try_from(at).unwrap() % OPEN.len()], read: 0 };
+    let held = claude::scan(&mut source, Depth::Windows).unwrap();
+    assert_eq!(held.unparsable, (1u64 << 20).div_ceil(OPEN.len() as u64));
+    assert!(source.read < 100 << 20, "{}", source.read);
 }
 
 // ---- laws ----

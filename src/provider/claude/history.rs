@@ -193,6 +193,7 @@ mod tests {
             ("a<D B<a c<B D<c", 4),   // cycle
             ("a<a", 1),               // its own parent
             ("a B<a ! c<! D<c", 2),   // compacted
+            ("a B<a !<B c<! D<c", 2), // whatever the boundary follows
             ("a B<a !", 2),           // a boundary nobody followed yet
             ("a _<a B<a", 2),         // without an id
             ("a ... B<A c<B", 2),     // what lies in the gap is not bridged

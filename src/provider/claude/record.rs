@@ -311,6 +311,32 @@ mod tests {
         proptest::collection::vec(piece, 0..30).prop_map(|lines| lines.join(&b'\n'))
     }
 
+    fn small(bytes: &[u8]) -> Transcript {
+        scan_within(&mut &bytes[..], Depth::Windows, &SMALL).unwrap_or_default()
+    }
+
+    fn padded(kind: &str, bytes: usize) -> String {
+        let front = format!(r#"{{"type":"{kind}","message":{{}},"note":""#);
+        format!("{front}{}\"}}\n", "x".repeat(bytes - front.len() - 3))
+    }
+
+    #[test]
+    fn a_window_that_begins_with_a_line_loses_none() {
+        let held = small((padded("mode", 60).repeat(20) + &padded("user", 100)).as_bytes());
+        assert_eq!((held.turns, held.examined), (1, 120 + 100));
+        let held = small((padded("mode", 60).repeat(20) + &padded("user", 101)).as_bytes());
+        assert_eq!((held.turns, held.examined), (1, 120 + 161));
+    }
+
+    #[test]
+    fn of_a_leaf_that_was_not_seen_only_its_being_is_said() {
+        let head = padded("user", 60) + &padded("user", 60);
+        let held = small((head.clone() + &padded("mode", 2000)).as_bytes());
+        assert_eq!((held.turns, held.reached, held.unanswered, held.is_whole()), (2, 1, false, false));
+        let held = small((head + &padded("mode", 1000)).as_bytes());
+        assert_eq!((held.turns, held.reached, held.unanswered, held.is_whole()), (2, 1, true, true));
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
