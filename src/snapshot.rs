@@ -162,7 +162,8 @@ pub struct Marker {
 #[serde(rename_all = "snake_case", tag = "ask")]
 #[non_exhaustive]
 pub enum Question {
-    /// What lies at a path. → [`Answer::Node`]
+    /// What lies at a path. → [`Answer::Node`]; absent also below a plain file, and where a link that is followed leads
+    /// nowhere or in a circle.
     Node {
         /// The path.
         path: String,
@@ -219,7 +220,8 @@ pub enum Question {
         /// How much may be read.
         depth: Depth,
     },
-    /// Whether a file's bytes contain one of `patterns`. → [`Answer::Flag`]; unreadable where the bound was met first.
+    /// Whether a file's bytes contain one of `patterns`. → [`Answer::Flag`]; unreadable where the bound was met first, with
+    /// the words of `provider::source::NOT_EXAMINED`.
     Contains {
         /// The file.
         path: String,

@@ -3,7 +3,13 @@
 //! `tests/corpus/claude/` holds rows that were run with the real program; every one of them is replayed here. The tables
 //! below are the further facts that were observed one by one.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test fails by panicking"
+)]
 
 #[path = "provider_view.rs"]
 mod view;
@@ -14,8 +20,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use throughline::event::Means;
 use throughline::provider::claude::{self, TAIL_BYTES, WHOLE_BYTES_MAX, slug};
+use throughline::provider::source::NOT_EXAMINED;
 use throughline::provider::{ConfigDir, FoundBy, LaunchAsk, Lookup, Outcome, Place, Provider, rules};
-use throughline::snapshot::{Depth, Recorder, Seen, Transcript};
+use throughline::snapshot::{Answer, Depth, Question, Recorder, Seen, SnapshotError, Transcript, View};
 use view::{Thing, World, scan};
 
 const ID: &str = "11111111-1111-4111-8111-111111111111";
@@ -737,6 +744,49 @@ fn hidden_files_are_absent() {
     assert_eq!(codes(&look(&["own", "aaa", "bbb"])), ["not_found"]);
 }
 
+/// A world in which one question cannot be answered.
+struct Blind<'w>(&'w mut World, Question);
+
+impl View for Blind<'_> {
+    fn ask(&mut self, question: &Question) -> Result<Answer, SnapshotError> {
+        let answer = self.0.ask(question)?;
+        if *question != self.1 {
+            return Ok(answer);
+        }
+        let why = || "permission denied".to_owned();
+        Ok(match answer {
+            Answer::Node(_) => Answer::Node(Seen::Unreadable(why())),
+            Answer::Text(_) => Answer::Text(Seen::Unreadable(why())),
+            Answer::Texts(_) => Answer::Texts(Seen::Unreadable(why())),
+            Answer::Entries(_) => Answer::Entries(Seen::Unreadable(why())),
+            Answer::Flag(_) => Answer::Flag(Seen::Unreadable(NOT_EXAMINED.into())),
+            Answer::Transcript(_) => Answer::Transcript(Seen::Unreadable(why())),
+            other => panic!("a lookup asks for no {other:?}"),
+        })
+    }
+}
+
+#[test]
+fn what_cannot_be_read_makes_the_answer_unknown_and_never_another() {
+    let mut blinded = 0;
+    for line in include_str!("corpus/claude/worlds.jsonl").lines() {
+        let row: Value = serde_json::from_str(line).expect("the corpus parses");
+        let mut world = world();
+        for (dir, state) in row["states"].as_object().unwrap() {
+            put(&mut world, dir, state.as_str().unwrap());
+        }
+        lookup(&mut world);
+        for question in std::mem::take(&mut world.asked) {
+            let mut blind = Blind(&mut world, question.clone());
+            let found = newest().lookup(&mut blind, &place(), ID, &BTreeSet::new(), Depth::Windows).unwrap();
+            assert_eq!(word(&found.outcome), "unknown", "{row}: {question:?}");
+            assert!(!found.findings.is_empty() && found.path.is_none());
+            blinded += 1;
+        }
+    }
+    assert!(blinded > 200, "{blinded}");
+}
+
 #[test]
 fn an_accepted_own_file_asks_for_little() {
     let mut world = world();
@@ -885,6 +935,9 @@ fn continue_takes_what_was_changed_last_even_if_it_is_empty() {
         world.file(&path, bytes);
         world.age.insert(path, age.try_into().unwrap());
     }
+    // Neither links nor directories are sessions, however young they are.
+    world.put(&format!("{dir}/{}.jsonl", id(5)), Thing::Link(format!("{dir}/{}.jsonl", id(4))));
+    world.put(&format!("{dir}/{}.jsonl", id(6)), Thing::Dir);
     let mut take = |hidden: &[u8]| {
         let hidden = hidden.iter().map(|&n| format!("{dir}/{}.jsonl", id(n))).collect();
         newest().newest(&mut world, &place(), &hidden, Depth::Windows).unwrap().map(|scanned| scanned.session)
@@ -1060,6 +1113,45 @@ fn a_line_without_an_end_is_not_examined_and_not_judged() {
     assert!(found.findings[0].next.as_deref().is_some_and(|next| next.contains("--deep")));
     let found = newest().lookup(&mut world, &place(), ID, &BTreeSet::new(), Depth::Whole).unwrap();
     assert_eq!((word(&found.outcome), codes(&found)[0]), ("refused", "not_accepted"));
+}
+
+#[test]
+fn what_was_not_examined_decides_nothing() {
+    // Attachments were seen, and 100 bytes were not: whether a turn is among them is not known.
+    struct Part(World, Transcript);
+    impl View for Part {
+        fn ask(&mut self, question: &Question) -> Result<Answer, SnapshotError> {
+            match question {
+                Question::Transcript { .. } => Ok(Answer::Transcript(Seen::Is(self.1.clone()))),
+                other => self.0.ask(other),
+            }
+        }
+    }
+    let mut world = world();
+    world.file(&at("own"), complete());
+    for (examined, turns, outcome) in [(900, 0, "unknown"), (900, 1, "continues"), (1000, 0, "empty")] {
+        let held = Transcript { bytes: 1000, examined, turns, reached: turns, attachments: 3, ..Transcript::default() };
+        let mut part = Part(world.clone(), held);
+        let found = newest().lookup(&mut part, &place(), ID, &BTreeSet::new(), Depth::Windows).unwrap();
+        assert_eq!(word(&found.outcome), outcome);
+        assert_eq!(codes(&found).contains(&"not_examined"), examined < 1000);
+        let largest =
+            newest().largest(&mut part, &place(), &BTreeSet::new(), &BTreeSet::new(), Depth::Windows).unwrap();
+        match outcome {
+            "unknown" => assert!(matches!(largest, Seen::Unreadable(_))),
+            "continues" => assert_eq!(largest.map(|scanned| scanned.session), Seen::Is(ID.into())),
+            _ => assert_eq!(largest, Seen::Absent),
+        }
+    }
+}
+
+#[test]
+fn values_that_never_close_are_not_read_over_and_over() {
+    const OPEN: &[u8] = b"{\"a\":[\n";
+    let mut source = Made { len: 1 << 20, make: |at| OPEN[usize::try_from(at).unwrap() % OPEN.len()], read: 0 };
+    let held = claude::scan(&mut source, Depth::Windows).unwrap();
+    assert_eq!(held.unparsable, (1u64 << 20).div_ceil(OPEN.len() as u64));
+    assert!(source.read < 100 << 20, "{}", source.read);
 }
 
 // ---- laws ----

@@ -148,7 +148,8 @@ impl World {
 
     fn holders(&self, dir: &str, name: &str) -> Seen<Vec<Entry>> {
         self.children(dir).map(|entries| {
-            let real = entries.into_iter().filter(|entry| entry.kind == NodeKind::Dir);
+            // In no order at all, like a real directory.
+            let real = entries.into_iter().rev().filter(|entry| entry.kind == NodeKind::Dir);
             real.filter_map(|sub| match self.thing(&format!("{dir}/{}/{name}", sub.name), false) {
                 Seen::Is((_, thing)) => Some(Entry { name: sub.name, kind: kind(&thing), bytes: size(&thing) }),
                 Seen::Absent | Seen::Unreadable(_) => None,
@@ -219,9 +220,7 @@ impl World {
                 Seen::Absent => Seen::Absent,
                 Seen::Unreadable(why) => Seen::Unreadable(why),
             }),
-            other @ (Question::SameFile { .. } | Question::Marker { .. } | Question::Process(_) | _) => {
-                panic!("a provider's rule does not ask {other:?}")
-            }
+            other => panic!("a provider's rule does not ask {other:?}"),
         }
     }
 }

@@ -25,7 +25,8 @@ pub enum ConfigDir {
     Named(String),
     /// The variable is not set: the provider's default below this home directory.
     Ambient {
-        /// The home directory.
+        /// The home directory, as the child will have it: where `HOME` is not set or empty, the password database's. Empty
+        /// if there is none: then nothing can be said.
         home: String,
     },
 }
@@ -227,5 +228,20 @@ pub fn rules(name: &str, version: Option<&str>) -> Option<&'static dyn Provider>
     match name {
         "claude" | "claude-code" => Some(claude::rules(version)),
         _ => None,
+    }
+}
+
+/// Whether a version's rules were observed on that version itself, not taken from the nearest one. Without a version there
+/// is nothing to doubt; of an unknown provider nothing was observed.
+///
+/// ```
+/// # use throughline::provider::is_observed;
+/// assert!(is_observed("claude", Some("2.0.77")) && !is_observed("claude", Some("2.0.78")));
+/// ```
+#[must_use]
+pub fn is_observed(name: &str, version: Option<&str>) -> bool {
+    match name {
+        "claude" | "claude-code" => claude::is_observed(version),
+        _ => false,
     }
 }

@@ -13,15 +13,19 @@
 
 use std::collections::HashMap;
 
-/// The identity of a record: a digest of its `uuid`, whatever it looks like.
+/// The identity of a record, whatever its `uuid` looks like.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Key(u128);
 
 impl Key {
-    /// The key of a `uuid`.
-    pub(super) fn of(uuid: &str) -> Self {
+    /// The key of a `uuid`: its own bits where it is written as one, else a digest.
+    pub(super) fn of(uuid: &[u8]) -> Self {
+        let canonical = uuid.len() == 36 && !uuid.iter().any(u8::is_ascii_uppercase);
+        if let Some(uuid) = canonical.then(|| uuid::Uuid::try_parse_ascii(uuid).ok()).flatten() {
+            return Self(uuid.as_u128());
+        }
         let mut half = [0; 16];
-        half.copy_from_slice(&blake3::hash(uuid.as_bytes()).as_bytes()[..16]);
+        half.copy_from_slice(&blake3::hash(uuid).as_bytes()[..16]);
         Self(u128::from_le_bytes(half))
     }
 }
@@ -165,7 +169,11 @@ mod tests {
                 Some('A'..='Z') => Role::Assistant,
                 _ => Role::User,
             };
-            history.push((uuid != "_").then(|| Key::of(uuid)), parent.map(Key::of), role);
+            history.push(
+                (uuid != "_").then(|| Key::of(uuid.as_bytes())),
+                parent.map(|parent| Key::of(parent.as_bytes())),
+                role,
+            );
         }
         history.walk()
     }
@@ -185,6 +193,7 @@ mod tests {
             ("a<D B<a c<B D<c", 4),   // cycle
             ("a<a", 1),               // its own parent
             ("a B<a ! c<! D<c", 2),   // compacted
+            ("a B<a !<B c<! D<c", 2), // whatever the boundary follows
             ("a B<a !", 2),           // a boundary nobody followed yet
             ("a _<a B<a", 2),         // without an id
             ("a ... B<A c<B", 2),     // what lies in the gap is not bridged

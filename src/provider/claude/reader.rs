@@ -54,6 +54,9 @@ impl<'s> Reader<'s> {
     /// Goes to an offset, and reads up to `end` from there.
     pub(super) fn range(&mut self, offset: u64, end: u64) {
         self.end = end;
+        // The buffer never holds what may not be looked at.
+        let held = usize::try_from(end.saturating_sub(self.base)).unwrap_or(usize::MAX);
+        self.buf.truncate(held);
         self.seek(offset);
     }
 
@@ -101,27 +104,29 @@ impl<'s> Reader<'s> {
     }
 
     /// The bytes from here on that are in the buffer; empty only at the end.
+    #[inline]
     fn rest(&mut self) -> io::Result<&[u8]> {
         if self.at >= self.buf.len() {
-            let base = self.offset();
-            let piece = self.end.saturating_sub(base).min(BUFFER_BYTES);
-            self.base = base;
-            self.at = 0;
-            self.buf.resize(usize::try_from(piece).unwrap_or(0), 0);
-            if let Err(error) = read_full(self.source, base, &mut self.buf) {
-                self.buf.clear();
-                return Err(error);
-            }
+            self.refill()?;
         }
-        // An earlier range may have read further than this one may look.
-        let left = usize::try_from(self.end.saturating_sub(self.offset())).unwrap_or(usize::MAX);
-        let rest = &self.buf[self.at..];
-        Ok(&rest[..rest.len().min(left)])
+        Ok(&self.buf[self.at..])
+    }
+
+    #[cold]
+    fn refill(&mut self) -> io::Result<()> {
+        self.base = self.offset();
+        self.at = 0;
+        let piece = self.end.saturating_sub(self.base).min(BUFFER_BYTES);
+        self.buf.resize(usize::try_from(piece).unwrap_or(0), 0);
+        read_full(self.source, self.base, &mut self.buf).inspect_err(|_| self.buf.clear())
     }
 
     #[inline]
     fn peek(&mut self) -> io::Result<Option<u8>> {
-        Ok(self.rest()?.first().copied())
+        match self.buf.get(self.at) {
+            Some(&byte) => Ok(Some(byte)),
+            None => Ok(self.rest()?.first().copied()),
+        }
     }
 
     #[inline]

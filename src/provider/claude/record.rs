@@ -13,7 +13,7 @@
 use std::io;
 
 use crate::id::Digest;
-use crate::provider::claude::history::{History, Key, Role};
+use crate::provider::claude::history::{History, Key, Role, Walk};
 use crate::provider::claude::reader::{Fail, Reader};
 use crate::provider::source::{KIB, MIB, Source};
 use crate::snapshot::{Depth, Transcript};
@@ -43,13 +43,30 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn scan(source: &mut dyn Source, depth: Depth) -> io::Result<Transcript> {
+    scan_within(source, depth, &BOUNDS)
+}
+
+/// How much is read at [`Depth::Windows`].
+struct Bounds {
+    whole: u64,
+    head: u64,
+    tail: [u64; 5],
+}
+
+const BOUNDS: Bounds = Bounds { whole: WHOLE_BYTES_MAX, head: HEAD_BYTES, tail: TAIL_BYTES };
+
+fn scan_within(source: &mut dyn Source, depth: Depth, bounds: &Bounds) -> io::Result<Transcript> {
     let len = source.len();
     let mut reader = Reader::new(source);
     let mut tally = match depth {
-        Depth::Windows if len > WHOLE_BYTES_MAX => windows(&mut reader, len)?,
+        Depth::Windows if len > bounds.whole => windows(&mut reader, len, bounds)?,
         Depth::Windows | Depth::Whole => whole(&mut reader, len)?,
     };
-    let walk = std::mem::take(&mut tally.history).walk();
+    let mut walk = std::mem::take(&mut tally.history).walk();
+    if tally.leaf_unseen {
+        // Some turn is the last one, and nothing more is known of it.
+        walk = Walk { reached: walk.reached.min(1), ..Walk::default() };
+    }
     Ok(Transcript {
         bytes: len,
         tail: Digest::plain(&reader.last(DIGEST_BYTES)?),
@@ -71,14 +88,14 @@ fn whole(reader: &mut Reader<'_>, len: u64) -> io::Result<Tally> {
     Ok(tally)
 }
 
-fn windows(reader: &mut Reader<'_>, len: u64) -> io::Result<Tally> {
+fn windows(reader: &mut Reader<'_>, len: u64, bounds: &Bounds) -> io::Result<Tally> {
     let mut head = Tally::default();
-    reader.range(0, HEAD_BYTES);
+    reader.range(0, bounds.head);
     reader.skip(BYTE_ORDER_MARK)?;
     let head_end = head.read(reader, len)?;
     head.history.gap();
     let mut last = None;
-    for size in TAIL_BYTES {
+    for size in bounds.tail {
         let Some(from) = len.checked_sub(size).filter(|&from| from > head_end) else {
             return whole(reader, len);
         };
@@ -93,16 +110,40 @@ fn windows(reader: &mut Reader<'_>, len: u64) -> io::Result<Tally> {
         if tally.held.turns > head.held.turns {
             return Ok(tally);
         }
+        tally.leaf_unseen = true;
         last = Some(tally);
     }
     Ok(last.unwrap_or(head))
 }
 
+/// The types that matter.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+enum Kind {
+    User,
+    Assistant,
+    Attachment,
+    System,
+    #[default]
+    Other,
+}
+
+impl Kind {
+    fn of(text: &[u8]) -> Self {
+        match text {
+            b"user" => Self::User,
+            b"assistant" => Self::Assistant,
+            b"attachment" => Self::Attachment,
+            b"system" => Self::System,
+            _ => Self::Other,
+        }
+    }
+}
+
 /// One record, as far as it matters.
 #[derive(Default)]
 struct Record {
-    kind: Option<String>,
-    subtype: Option<String>,
+    kind: Kind,
+    boundary: bool,
     uuid: Option<Key>,
     parent: Option<Key>,
     cwd: Option<String>,
@@ -119,16 +160,19 @@ impl Record {
             return Ok(None);
         }
         let mut record = Self::default();
+        let mut text = Vec::new();
         // As in JavaScript, the last of several equal keys counts.
         reader.object(|reader, key| {
             match key {
-                b"type" => record.kind = reader.text()?,
-                b"subtype" => record.subtype = reader.text()?,
-                b"uuid" => record.uuid = reader.text()?.as_deref().map(Key::of),
-                b"parentUuid" => {
-                    record.parent = reader.text()?.filter(|uuid| !uuid.is_empty()).as_deref().map(Key::of);
+                b"type" => {
+                    record.kind = if reader.text(&mut text)? { Kind::of(&text) } else { Kind::Other };
                 }
-                b"cwd" => record.cwd = reader.text()?,
+                b"subtype" => record.boundary = reader.text(&mut text)? && text == b"compact_boundary",
+                b"uuid" => record.uuid = reader.text(&mut text)?.then(|| Key::of(&text)),
+                b"parentUuid" => {
+                    record.parent = (reader.text(&mut text)? && !text.is_empty()).then(|| Key::of(&text));
+                }
+                b"cwd" => record.cwd = reader.text(&mut text)?.then(|| String::from_utf8_lossy(&text).into_owned()),
                 b"isSidechain" => {
                     record.sidechain = reader.ahead()? == b't';
                     reader.value()?;
@@ -153,6 +197,8 @@ struct Tally {
     history: History,
     /// The window may begin inside a value that goes over lines: what does not parse before its first record is not judged.
     mid_value: bool,
+    /// No window at the end shows a turn.
+    leaf_unseen: bool,
 }
 
 impl Tally {
@@ -209,24 +255,28 @@ impl Tally {
             held.sidechain += 1;
             return;
         }
-        let role = match record.kind.as_deref() {
-            Some(kind @ ("user" | "assistant")) if record.message => {
-                held.turns += 1;
-                if kind == "user" { Role::User } else { Role::Assistant }
-            }
-            Some("user" | "assistant") => {
+        let role = match record.kind {
+            Kind::User | Kind::Assistant if !record.message => {
                 held.messageless += 1;
                 Role::Other
             }
-            Some("attachment") => {
+            Kind::User => {
+                held.turns += 1;
+                Role::User
+            }
+            Kind::Assistant => {
+                held.turns += 1;
+                Role::Assistant
+            }
+            Kind::Attachment => {
                 held.attachments += 1;
                 Role::Other
             }
-            Some("system") => {
+            Kind::System => {
                 held.systems += 1;
-                if record.subtype.as_deref() == Some("compact_boundary") { Role::Boundary } else { Role::Other }
+                if record.boundary { Role::Boundary } else { Role::Other }
             }
-            _ => {
+            Kind::Other => {
                 held.others += 1;
                 // Metadata; but a record with an id (a progress record) may stand between two turns.
                 if record.uuid.is_none() {
@@ -236,5 +286,75 @@ impl Tally {
             }
         };
         self.history.push(record.uuid, record.parent, role);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SMALL: Bounds = Bounds { whole: 200, head: 150, tail: [100, 200, 400, 800, 1200] };
+
+    fn near_transcripts() -> impl Strategy<Value = Vec<u8>> {
+        let turn = r#"{"type":"user","message":{"a":[1,"x\n"]},"uuid":"1","parentUuid":"1","cwd":"/w"}"#;
+        let pretty = "{\n \"type\": \"user\",\n \"message\": {\n  \"a\": 1\n }\n}";
+        let piece = prop_oneof![
+            2 => Just(turn.as_bytes().to_vec()),
+            1 => Just(pretty.as_bytes().to_vec()),
+            2 => (0..300usize).prop_map(|n| format!(r#"{{"type":"mode","note":"{}"}}"#, "x".repeat(n)).into_bytes()),
+            1 => Just(b"not json".to_vec()),
+            1 => Just(vec![0; 20]),
+            1 => Just(Vec::new()),
+        ];
+        proptest::collection::vec(piece, 0..30).prop_map(|lines| lines.join(&b'\n'))
+    }
+
+    fn small(bytes: &[u8]) -> Transcript {
+        scan_within(&mut &bytes[..], Depth::Windows, &SMALL).unwrap_or_default()
+    }
+
+    fn padded(kind: &str, bytes: usize) -> String {
+        let front = format!(r#"{{"type":"{kind}","message":{{}},"note":""#);
+        format!("{front}{}\"}}\n", "x".repeat(bytes - front.len() - 3))
+    }
+
+    #[test]
+    fn a_window_that_begins_with_a_line_loses_none() {
+        let held = small((padded("mode", 60).repeat(20) + &padded("user", 100)).as_bytes());
+        assert_eq!((held.turns, held.examined), (1, 120 + 100));
+        let held = small((padded("mode", 60).repeat(20) + &padded("user", 101)).as_bytes());
+        assert_eq!((held.turns, held.examined), (1, 120 + 161));
+    }
+
+    #[test]
+    fn of_a_leaf_that_was_not_seen_only_its_being_is_said() {
+        let head = padded("user", 60) + &padded("user", 60);
+        let held = small((head.clone() + &padded("mode", 2000)).as_bytes());
+        assert_eq!((held.turns, held.reached, held.unanswered, held.is_whole()), (2, 1, false, false));
+        let held = small((head + &padded("mode", 1000)).as_bytes());
+        assert_eq!((held.turns, held.reached, held.unanswered, held.is_whole()), (2, 1, true, true));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn windows_never_say_more_than_the_whole(bytes in near_transcripts()) {
+            let whole = scan_within(&mut &bytes[..], Depth::Whole, &SMALL)?;
+            let part = scan_within(&mut &bytes[..], Depth::Windows, &SMALL)?;
+            prop_assert_eq!((part.bytes, part.tail, part.torn_tail), (whole.bytes, whole.tail, whole.torn_tail));
+            prop_assert!(part.turns <= whole.turns && part.unparsable <= whole.unparsable, "{part:?} {whole:?}");
+            prop_assert_eq!(part.reached > 0, part.turns > 0);
+            prop_assert!(part.examined <= part.bytes);
+            if part.is_whole() {
+                prop_assert_eq!(&part, &whole);
+            }
+            // The last turn is either seen or known to be unseen.
+            if part.turns == 0 && bytes.len() <= 1200 {
+                prop_assert_eq!(whole.turns, 0);
+            }
+        }
     }
 }

@@ -48,18 +48,15 @@ impl Reader<'_> {
         self.token()
     }
 
-    /// Reads a text, or skips a value of another kind.
-    pub(in crate::provider::claude) fn text(&mut self) -> Result<Option<String>, Fail> {
+    /// Reads a text into `kept`, or skips a value of another kind (or a text beyond any use). Whether there is a text.
+    pub(in crate::provider::claude) fn text(&mut self, kept: &mut Vec<u8>) -> Result<bool, Fail> {
+        kept.clear();
         if self.token()? != b'"' {
             self.value()?;
-            return Ok(None);
+            return Ok(false);
         }
-        let mut kept = Vec::new();
-        self.string(Some(&mut kept))?;
-        if kept.len() > KEPT_BYTES_MAX {
-            return Ok(None);
-        }
-        Ok(Some(String::from_utf8_lossy(&kept).into_owned()))
+        self.string(Some(kept))?;
+        Ok(kept.len() <= KEPT_BYTES_MAX)
     }
 
     fn colon(&mut self) -> Result<(), Fail> {
@@ -196,7 +193,7 @@ impl Reader<'_> {
         self.at += 1;
         loop {
             let rest = self.rest()?;
-            let plain = plain_len(rest);
+            let plain = if keep.is_some() { plain_len(rest) } else { skim_len(rest) };
             let next = rest.get(plain).copied();
             if let Some(kept) = keep.as_deref_mut() {
                 let room = (KEPT_BYTES_MAX + 1).saturating_sub(kept.len());
@@ -285,6 +282,18 @@ fn keep_char(kept: &mut Vec<u8>, code: u32) {
     match char::from_u32(code) {
         Some(c) => kept.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
         None => kept.extend_from_slice(format!("\u{fffd}{code:04x}").as_bytes()),
+    }
+}
+
+/// As [`plain_len`], but past short escapes too.
+fn skim_len(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    loop {
+        at += plain_len(&bytes[at..]);
+        match bytes.get(at..at + 2) {
+            Some([b'\\', b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't']) => at += 2,
+            Some(_) | None => return at,
+        }
     }
 }
 
@@ -416,7 +425,9 @@ mod tests {
             (r#""\ude00""#, "\u{fffd}de00"),
         ] {
             let mut source = written.as_bytes();
-            assert_eq!(Reader::new(&mut source).text().ok().flatten().as_deref(), Some(read), "{written}");
+            let mut kept = Vec::new();
+            assert!(matches!(Reader::new(&mut source).text(&mut kept), Ok(true)), "{written}");
+            assert_eq!(String::from_utf8_lossy(&kept), read, "{written}");
         }
     }
 
