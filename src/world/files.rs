@@ -31,7 +31,7 @@ pub struct FileError {
 }
 
 impl FileError {
-    fn new(verb: &'static str, path: &Path, source: impl Into<io::Error>) -> Self {
+    pub(super) fn new(verb: &'static str, path: &Path, source: impl Into<io::Error>) -> Self {
         Self { verb, path: path.to_owned(), source: source.into() }
     }
 

@@ -20,3 +20,4 @@ pub mod environment;
 pub mod files;
 pub mod process;
 pub mod worktrees;
+pub mod write;
