@@ -781,6 +781,73 @@ mod worktrees {
     }
 }
 
+mod environment {
+    use throughline::world::environment::{EnvironmentError, current_dir, home_dir, var};
+
+    use super::*;
+
+    /// Runs the test `name` again in a process that a shell prepared: a test must not change its own. True in that run.
+    fn prepared(name: &str, prepare: &str) -> bool {
+        const INSIDE: &str = "THROUGHLINE_TEST_INSIDE";
+        if std::env::var_os(INSIDE).is_some() {
+            return true;
+        }
+        let dir = TempDir::new().unwrap();
+        let script = format!(r#"{prepare} && exec "$0" --exact environment::{name}"#);
+        let mut again = Command::new("sh");
+        again.args(["-c", &script]).arg(std::env::current_exe().unwrap()).current_dir(dir.path()).env(INSIDE, "1");
+        let output = again.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success() && said.contains("1 passed"),
+            "{said}{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        false
+    }
+
+    #[test]
+    fn a_working_directory_that_is_gone_is_an_error() {
+        if prepared("a_working_directory_that_is_gone_is_an_error", "mkdir d && cd d && rmdir ../d") {
+            let found = current_dir();
+            assert!(matches!(found, Err(EnvironmentError::WorkingDirGone { .. })), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_working_directory_that_is_not_utf8_is_an_error() {
+        let prepare = r#"d=$(printf 'd\377') && mkdir "$d" && cd "$d""#;
+        if prepared("a_working_directory_that_is_not_utf8_is_an_error", prepare) {
+            let found = current_dir();
+            assert!(matches!(found, Err(EnvironmentError::WorkingDirNotUtf8 { .. })), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_variable_that_is_not_utf8_is_an_error_and_an_empty_one_a_value() {
+        let prepare = r"export X=$(printf 'x\377') EMPTY= && export HOME=$X";
+        if prepared("a_variable_that_is_not_utf8_is_an_error_and_an_empty_one_a_value", prepare) {
+            assert!(matches!(var("X"), Err(EnvironmentError::VariableNotUtf8 { name }) if name == "X"));
+            assert!(matches!(home_dir(), Err(EnvironmentError::VariableNotUtf8 { .. })));
+            assert_eq!(var("EMPTY").unwrap().as_deref(), Some(""));
+        }
+    }
+
+    #[test]
+    fn home_is_the_variable_and_where_that_is_empty_the_password_databases() {
+        let name = "home_is_the_variable_and_where_that_is_empty_the_password_databases";
+        if prepared(name, "export HOME=") {
+            match home_dir() {
+                Ok(home) => assert!(home.starts_with('/'), "{home}"),
+                // A user without an entry, as in some containers.
+                Err(error) => assert!(matches!(error, EnvironmentError::NoHome { .. }), "{error:?}"),
+            }
+        } else if let Some(home) = var("HOME").unwrap().filter(|home| !home.is_empty()) {
+            assert_eq!(home_dir().unwrap(), home);
+        }
+    }
+}
+
 #[test]
 fn equal_worlds_give_equal_snapshots_and_the_snapshot_answers_like_the_world() {
     let mut world = World::new();
