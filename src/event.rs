@@ -228,6 +228,7 @@ family! {
 
 /// One thing that happened.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly every event is an agent's; a box would cost each of them")]
 pub enum Event {
     /// To an agent's conversation.
     Agent(AgentEvent),
@@ -331,4 +332,22 @@ impl Event {
             StreamName::Hook(_) => HookEvent::decode("hook", kind, schema, body, lifts).map(Self::Hook),
         }
     }
+}
+
+/// Holds for any bytes; what the fuzz target `event_decode` and the tests search for exceptions of. The first line names
+/// stream and kind, the rest is the body.
+///
+/// # Panics
+///
+/// When it does not hold.
+#[doc(hidden)]
+pub fn check_decode(bytes: &[u8]) {
+    let Some(end) = bytes.iter().position(|&byte| byte == b'\n') else { return };
+    let Ok(names) = std::str::from_utf8(&bytes[..end]) else { return };
+    let Some((stream, kind)) = names.split_once(' ') else { return };
+    let Ok(stream) = stream.parse::<StreamName>() else { return };
+    let Ok(event) = Event::decode(&stream, kind, 1, &bytes[end + 1..]) else { return };
+    let encoded = event.encode();
+    let again = encoded.as_ref().ok().map(|it| Event::decode(&stream, it.kind, it.schema, &it.body));
+    assert!(matches!(&again, Some(Ok(again)) if *again == event), "{event:?} does not survive: {again:?}");
 }

@@ -26,18 +26,3 @@ pub fn rules(name: &str, version: Option<&str>) -> Option<&'static dyn Provider>
         _ => None,
     }
 }
-
-/// Whether a version's rules were observed on that version itself, not taken from the nearest one. Without a version there
-/// is nothing to doubt; of an unknown provider nothing was observed.
-///
-/// ```
-/// # use throughline::provider::is_observed;
-/// assert!(is_observed("claude", Some("2.0.77")) && !is_observed("claude", Some("2.0.78")));
-/// ```
-#[must_use]
-pub fn is_observed(name: &str, version: Option<&str>) -> bool {
-    match name {
-        "claude" | "claude-code" => claude::is_observed(version),
-        _ => false,
-    }
-}

@@ -136,6 +136,12 @@ pub trait Provider: std::fmt::Debug {
     /// The version whose rules these are.
     fn version(&self) -> &'static str;
 
+    /// Whether these rules were observed on the version that was asked for; without one there is nothing to doubt.
+    fn is_observed(&self, asked: Option<&str>) -> bool;
+
+    /// The variable that names the login's folder.
+    fn config_variable(&self) -> &'static str;
+
     /// The flag that resumes a session by its id, or nothing where the CLI has none.
     fn resume_flag(&self) -> Option<&'static str>;
 

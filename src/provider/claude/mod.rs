@@ -58,6 +58,14 @@ impl Provider for Claude {
         self.version
     }
 
+    fn is_observed(&self, asked: Option<&str>) -> bool {
+        is_observed(asked)
+    }
+
+    fn config_variable(&self) -> &'static str {
+        CONFIG_DIR_VARIABLE
+    }
+
     fn resume_flag(&self) -> Option<&'static str> {
         Some(launch::RESUME)
     }

@@ -1,0 +1,158 @@
+//! Append and replay beside raw SQLite with the same pragmas; the fold alone.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::Instant;
+
+use rusqlite::Connection;
+use throughline::chain::fold::State;
+use throughline::event::Event;
+use throughline::id::{Digest, Seq, StreamName};
+use throughline::log::{Append, Entry, Expectation, Fold, Log, Opening, Reader};
+
+use crate::{faster, median, paired};
+
+const STREAMS: usize = 1_000;
+
+/// An event of about 200 bytes, always legal.
+const BODY: &str = r#"{"session":"aaaaaaaa-0000-4000-8000-00000000000a","recorded":{"bytes":145824,"tail":"0000000000000000000000000000000000000000000000000000000000000000"},"found":{"bytes":150072,"tail":"0000000000000000000000000000000000000000000000000000000000000000"}}"#;
+
+fn event() -> Event {
+    Event::decode(&stream(0), "growth_seen", 1, BODY.as_bytes()).expect("an event")
+}
+
+fn stream(index: usize) -> StreamName {
+    format!("agent/a-{}", index % STREAMS).parse().expect("a stream")
+}
+
+/// Raw SQLite: the same pragmas, the same uniqueness, no digests, no fold.
+struct Raw {
+    conn: Connection,
+    versions: Vec<i64>,
+}
+
+impl Raw {
+    fn new(path: &Path) -> Self {
+        let conn = Connection::open(path).expect("SQLite");
+        conn.execute_batch(
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; \
+             CREATE TABLE events (seq INTEGER PRIMARY KEY, stream INTEGER NOT NULL, version INTEGER NOT NULL, \
+             at_ms INTEGER NOT NULL, kind TEXT NOT NULL, body BLOB NOT NULL, UNIQUE (stream, version)) STRICT",
+        )
+        .expect("a schema");
+        Self { conn, versions: vec![0; STREAMS] }
+    }
+
+    fn append(&mut self, from: usize, count: usize) {
+        let body = event().encode().expect("bytes").body;
+        self.conn.execute_batch("BEGIN IMMEDIATE").expect("begin");
+        for index in from..from + count {
+            let stream = index % STREAMS;
+            self.versions[stream] += 1;
+            let mut statement = self
+                .conn
+                .prepare_cached("INSERT INTO events (stream, version, at_ms, kind, body) VALUES (?, ?, ?, ?, ?)")
+                .expect("an insert");
+            let stream = i64::try_from(stream).expect("small");
+            let version = self.versions[usize::try_from(stream).expect("small")];
+            statement.execute((stream, version, 0, "growth_seen", &body)).expect("inserted");
+        }
+        self.conn.execute_batch("COMMIT").expect("commit");
+    }
+}
+
+fn append(log: &Log, from: usize, count: usize) {
+    let entries: Vec<Entry> = (from..from + count)
+        .map(|index| Entry { stream: stream(index), expected: expected(index), events: vec![event()] })
+        .collect();
+    log.append::<State>(&entries, &Append::at(0)).expect("legal events");
+}
+
+fn expected(index: usize) -> Expectation {
+    Expectation::Version(throughline::id::Version((index / STREAMS) as u64))
+}
+
+pub(crate) fn run() {
+    let dir = tempfile::tempdir().expect("a folder");
+    for (count, rounds, budget) in [(1, 3_000, "≥ 0.9×"), (100, 300, "≥ 0.8×")] {
+        let log = Log::open(&dir.path().join(format!("ours-{count}.db")), &Opening::default()).expect("a log");
+        let mut raw = Raw::new(&dir.path().join(format!("raw-{count}.db")));
+        let (mut ours_at, mut raw_at) = (0, 0);
+        let times = paired(
+            rounds,
+            || {
+                append(&log, ours_at, count);
+                ours_at += count;
+            },
+            || {
+                raw.append(raw_at, count);
+                raw_at += count;
+            },
+        );
+        faster(&format!("append, {count} a commit, over raw SQLite"), count, times, budget);
+    }
+    replay(dir.path());
+    fold();
+}
+
+fn replay(dir: &Path) {
+    const EVENTS: usize = 200_000;
+    let path = dir.join("replay.db");
+    {
+        let log = Log::open(&path, &Opening::default()).expect("a log");
+        for from in (0..EVENTS).step_by(1_000) {
+            append(&log, from, 1_000);
+        }
+        log.checkpoint().expect("a checkpoint");
+    }
+    let reader = Reader::open(&path).expect("a reader");
+    let raw = Connection::open_with_flags(&path, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY).expect("SQLite");
+    let ours = || {
+        let mut count = 0;
+        reader
+            .events(Seq(1), &mut |_| {
+                count += 1;
+                ControlFlow::Continue(())
+            })
+            .expect("a sound log");
+        assert_eq!(count, EVENTS);
+    };
+    let bare = || {
+        let stream = stream(0);
+        let mut statement = raw.prepare_cached("SELECT kind, schema, body FROM events ORDER BY seq").expect("a query");
+        let mut rows = statement.query([]).expect("rows");
+        let mut count = 0;
+        let mut chain = Digest::GENESIS;
+        while let Some(row) = rows.next().expect("a row") {
+            let kind = row.get_ref(0).expect("a column").as_str().expect("text");
+            let schema = row.get::<_, u32>(1).expect("a number");
+            let body = row.get_ref(2).expect("a column").as_bytes().expect("bytes");
+            let event = Event::decode(&stream, kind, schema, body).expect("an event");
+            chain = Digest::of("x", &[&chain.0, body]);
+            std::hint::black_box((event, chain));
+            count += 1;
+        }
+        assert_eq!(count, EVENTS);
+    };
+    let times = paired(7, ours, bare);
+    faster("typed, verified replay over raw read + serde + BLAKE3", EVENTS, times, "≥ 0.8×");
+}
+
+fn fold() {
+    const EVENTS: usize = 1_000_000;
+    let stream = stream(0);
+    let event = event();
+    let rates = (0..7).map(|_| {
+        let mut state = State::empty(&stream);
+        let started = Instant::now();
+        for _ in 0..EVENTS {
+            state.apply(std::hint::black_box(&event)).expect("legal");
+        }
+        #[expect(clippy::cast_precision_loss, reason = "counts for people")]
+        let rate = EVENTS as f64 / started.elapsed().as_secs_f64();
+        std::hint::black_box(state);
+        rate
+    });
+    let rate = median(rates.collect());
+    println!("{:<58} {:>10.1} M/s {:>20}  ≥ 5 M/s class", "fold alone", rate / 1e6, "");
+}

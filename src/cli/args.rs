@@ -1,0 +1,226 @@
+//! The command line's grammar.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Says, before a coding agent is spawned, whether it will continue the conversation the person sees.
+#[derive(Parser, Debug)]
+#[command(name = "throughline", version, disable_help_subcommand = true, after_help = EXIT_CODES)]
+pub(super) struct Cli {
+    /// The log; else $THROUGHLINE_LOG, else $XDG_STATE_HOME/throughline/log.db, else ~/.local/state/throughline/log.db
+    #[arg(long, global = true, value_name = "PATH")]
+    pub(super) log: Option<PathBuf>,
+    /// Print JSON on stdout, errors included
+    #[arg(long, global = true)]
+    pub(super) json: bool,
+    /// Print only the essential word
+    #[arg(short, long, global = true)]
+    pub(super) quiet: bool,
+    /// Print the evidence too
+    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    pub(super) verbose: bool,
+    /// When to use colours; NO_COLOR is honoured
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(super) color: When,
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+/// When colours are used.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum When {
+    /// On a terminal without NO_COLOR
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 resume or success, 1 error, 2 usage, 10 recover, 11 fresh, 12 busy, 14 unknown, \
+    65 the log is corrupt or not one, 75 the log is busy: try again.";
+
+#[derive(Subcommand, Debug)]
+pub(super) enum Command {
+    /// Say what the next spawn will do to a conversation; changes nothing
+    Preflight(Preflight),
+    /// Adopt an existing conversation as an agent's
+    Bind(Bind),
+    /// List the events of the log
+    Log(History),
+    /// Show one event with its digests, or what the log knows of one agent
+    Show(Show),
+    /// Print SEQ:CHAIN of the log's end, to be kept elsewhere
+    Anchor,
+    /// Refold the whole log and name the first bad event
+    Verify(Verify),
+    /// Write the log as NDJSON
+    Export(Export),
+    /// Read a log from NDJSON
+    Import(Import),
+    /// Append events given as NDJSON lines with `stream`, `kind`, `body`
+    Append(Append),
+    /// Play two incidents in a temporary folder and show what a naive check would have said
+    Demo(Demo),
+    /// Print a completion script
+    Completions {
+        /// For which shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the man page
+    Man,
+}
+
+/// What will be spawned. Defaults are what the provider itself would use here.
+#[derive(Args, Debug)]
+pub(super) struct Question {
+    /// Whose CLI
+    #[arg(long, default_value = "claude")]
+    pub(super) provider: String,
+    /// Its version, where it is known; else the newest observed rules
+    #[arg(long, value_name = "V")]
+    pub(super) provider_version: Option<String>,
+    /// The login's folder, literally as the child's variable will hold it (even empty)
+    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    pub(super) config_dir: Option<OsString>,
+    /// No login's folder is known
+    #[arg(long, conflicts_with = "config_dir")]
+    pub(super) no_config_dir: bool,
+    /// A further login's folder, searched for evidence only (may be given several times)
+    #[arg(long, value_name = "D")]
+    pub(super) also: Vec<OsString>,
+    /// The working directory of the child; else this one
+    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    pub(super) cwd: Option<OsString>,
+    /// The session id that is held
+    #[arg(long, value_name = "S", allow_hyphen_values = true)]
+    pub(super) session: Option<String>,
+    /// The session id of the history that the pane renders
+    #[arg(long, value_name = "S", allow_hyphen_values = true)]
+    pub(super) history: Option<String>,
+    /// The agent, where the log is to be asked
+    #[arg(long, value_name = "UID")]
+    pub(super) agent: Option<String>,
+    /// The agent whose conversation a first spawn may continue
+    #[arg(long, value_name = "UID")]
+    pub(super) fork_of: Option<String>,
+    /// The key of the identity signed in, where the caller knows better than the login's folder
+    #[arg(long, value_name = "KEY")]
+    pub(super) identity: Option<String>,
+    /// The flag that resumes, if not the provider's own; empty: none
+    #[arg(long, value_name = "F", allow_hyphen_values = true)]
+    pub(super) resume_flag: Option<String>,
+    /// A fork is asked for
+    #[arg(long)]
+    pub(super) fork: bool,
+    /// Replace a leading ~ of paths by the home directory (agents do not)
+    #[arg(long)]
+    pub(super) expand_home: bool,
+    /// Read transcripts whole, whatever their size
+    #[arg(long)]
+    pub(super) deep: bool,
+    /// The epoch of the lease that the caller holds itself
+    #[arg(long, value_name = "EPOCH")]
+    pub(super) lease: Option<u64>,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct Preflight {
+    #[command(flatten)]
+    pub(super) question: Question,
+    /// The CLI will be told to continue without naming an id
+    #[arg(long = "continue")]
+    pub(super) continue_newest: bool,
+    /// Append `verdict_given` to the agent's audit stream
+    #[arg(long, requires = "agent")]
+    pub(super) record: bool,
+    /// Exit with 0 whatever the verdict
+    #[arg(long)]
+    pub(super) exit_zero: bool,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct Bind {
+    #[command(flatten)]
+    pub(super) question: Question,
+    /// Move an agent's head that is elsewhere
+    #[arg(long)]
+    pub(super) replace: bool,
+    /// Print the events instead of appending them
+    #[arg(long)]
+    pub(super) dry_run: bool,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct History {
+    /// At most the last N
+    #[arg(short = 'n', value_name = "N")]
+    pub(super) most: Option<usize>,
+    /// Only this agent's streams
+    #[arg(long, value_name = "UID")]
+    pub(super) agent: Option<String>,
+    /// Only this kind of event
+    #[arg(long, value_name = "KIND")]
+    pub(super) kind: Option<String>,
+    /// Newest first
+    #[arg(long)]
+    pub(super) reversed: bool,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct Show {
+    /// An event's seq, or an agent's uid with --agent
+    #[arg(required_unless_present = "agent", conflicts_with = "agent")]
+    pub(super) seq: Option<u64>,
+    /// What the log knows of this agent
+    #[arg(long, value_name = "UID")]
+    pub(super) agent: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct Verify {
+    /// What `anchor` printed once: also recognise a log that was cut off
+    #[arg(long, value_name = "SEQ:CHAIN")]
+    pub(super) anchor: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct Export {
+    /// Where to write; else stdout. An existing file is not overwritten.
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct Import {
+    /// The NDJSON file, or - for stdin
+    pub(super) file: PathBuf,
+    /// Under a new store id, digests made anew
+    #[arg(long, conflicts_with = "unverified")]
+    pub(super) as_new: bool,
+    /// Hand-written lines: only stream, kind, body, at_ms
+    #[arg(long)]
+    pub(super) unverified: bool,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct Append {
+    /// The NDJSON file, or - for stdin
+    #[arg(default_value = "-")]
+    pub(super) file: PathBuf,
+    /// The version that a stream must have: STREAM=VERSION (may be given several times)
+    #[arg(long, value_name = "STREAM=VERSION")]
+    pub(super) expect: Vec<String>,
+    /// A repeated append with this key returns the first one's result
+    #[arg(long, value_name = "KEY")]
+    pub(super) key: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct Demo {
+    /// Play in this new or empty folder and leave it
+    #[arg(long, value_name = "DIR")]
+    pub(super) keep: Option<PathBuf>,
+}

@@ -1,0 +1,98 @@
+//! Words for people: arguments, text, JSON, exit codes. Decides nothing: each command asks the library and prints.
+
+mod args;
+mod ask;
+mod demo;
+mod error;
+mod exchange;
+mod history;
+mod integrity;
+mod output;
+mod question;
+mod store;
+
+use std::ffi::OsString;
+
+use clap::{CommandFactory, Parser};
+
+use self::args::{Cli, Command, When};
+use self::error::{Failure, exit};
+use self::output::Output;
+
+/// Runs the command and gives its exit code. Prints; never panics.
+///
+/// Exit codes: 0 resume or success · 1 error · 2 usage · 10 recover · 11 fresh · 12 busy · 14 unknown ·
+/// 65 corrupt log · 75 busy log, try again.
+#[must_use]
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let cli = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error, &arguments),
+    };
+    let output = Output::new(cli.json, cli.quiet, cli.verbose, cli.color);
+    match dispatch(&cli, &output) {
+        Ok(code) => code,
+        Err(failure) => report(&failure, &output),
+    }
+}
+
+fn dispatch(cli: &Cli, output: &Output) -> Result<u8, Failure> {
+    let log = cli.log.as_deref();
+    match &cli.command {
+        Command::Preflight(args) => ask::preflight(args, log, output),
+        Command::Bind(args) => ask::bind(args, log, output),
+        Command::Log(args) => history::log(args, log, output),
+        Command::Show(args) => history::show(args, log, output),
+        Command::Anchor => integrity::anchor(log, output),
+        Command::Verify(args) => integrity::verify(args, log, output),
+        Command::Export(args) => exchange::export(args, log, output),
+        Command::Import(args) => exchange::import(args, log, output),
+        Command::Append(args) => exchange::append(args, log, output),
+        Command::Demo(args) => demo::demo(args, output),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "throughline", &mut script);
+            output.data(&String::from_utf8_lossy(&script))?;
+            Ok(exit::OK)
+        }
+        Command::Man => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(Cli::command())
+                .render(&mut page)
+                .map_err(|error| Failure::of("io", exit::ERROR, &error))?;
+            output.data(&String::from_utf8_lossy(&page))?;
+            Ok(exit::OK)
+        }
+    }
+}
+
+fn report(failure: &Failure, output: &Output) -> u8 {
+    if failure.class != "closed_pipe" {
+        if output.json {
+            // The sentence on stderr still says it where stdout is gone.
+            let _ = output.value(&failure.to_json());
+        }
+        output.say(&format!("throughline: {}", failure.sentence()));
+    }
+    failure.code
+}
+
+/// Clap's own words: help and version are data; a usage error is talk, and JSON where JSON was asked for.
+fn usage(error: &clap::Error, arguments: &[OsString]) -> u8 {
+    let json = arguments.iter().any(|argument| argument == "--json");
+    let output = Output::new(json, false, false, When::Auto);
+    if !error.use_stderr() {
+        return match output.data(&error.render().to_string()) {
+            Ok(()) => exit::OK,
+            Err(failure) => failure.code,
+        };
+    }
+    if json {
+        let text = error.render().to_string();
+        let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        let _ = output.value(&Failure::usage(first).to_json());
+    }
+    let _ = error.print();
+    exit::USAGE
+}

@@ -1,0 +1,219 @@
+//! Where words go: stdout is data, stderr is talk. A closed pipe ends the command quietly.
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::chain::{Confidence, Receipt};
+use crate::cli::args::When;
+use crate::cli::error::{Failure, exit};
+use crate::event::VerdictWord;
+
+/// How the command prints.
+pub(super) struct Output {
+    pub(super) json: bool,
+    pub(super) quiet: bool,
+    pub(super) verbose: bool,
+    colour: bool,
+}
+
+impl Output {
+    pub(super) fn new(json: bool, quiet: bool, verbose: bool, when: When) -> Self {
+        let colour = match when {
+            When::Always => true,
+            When::Never => false,
+            When::Auto => {
+                io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+            }
+        };
+        Self { json, quiet, verbose, colour: colour && !json }
+    }
+
+    /// A counter for long work.
+    pub(super) fn progress(&self, what: &'static str) -> Progress {
+        let on = io::stderr().is_terminal() && !self.quiet;
+        Progress { what, shown: None, started: Instant::now(), on }
+    }
+
+    /// Data, as one piece.
+    pub(super) fn data(&self, text: &str) -> Result<(), Failure> {
+        let mut out = io::stdout().lock();
+        out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(stdout_failure)
+    }
+
+    /// One line of JSON.
+    pub(super) fn value(&self, value: &Value) -> Result<(), Failure> {
+        self.data(&format!("{value}\n"))
+    }
+
+    /// Talk, for people.
+    pub(super) fn say(&self, text: &str) {
+        if !self.quiet {
+            // Whoever closed stderr does not want to hear; the exit code still speaks.
+            let _ = writeln!(io::stderr(), "{text}");
+        }
+    }
+
+    fn paint(&self, code: &str, text: &str) -> String {
+        if self.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.into() }
+    }
+
+    fn word(&self, word: VerdictWord) -> String {
+        let code = match word {
+            VerdictWord::Resume => "1;32",
+            VerdictWord::Recover => "1;36",
+            VerdictWord::Fresh => "1;33",
+            VerdictWord::Busy => "1;35",
+            VerdictWord::Unknown => "1;31",
+        };
+        self.paint(code, word.word())
+    }
+
+    /// A verdict for people.
+    pub(super) fn verdict(&self, receipt: &Receipt) -> String {
+        let verdict = receipt.verdict();
+        if self.quiet {
+            return format!("{}\n", verdict.verdict);
+        }
+        let mut text = self.word(verdict.verdict);
+        if let Some(session) = &verdict.session_id {
+            let _ = write!(text, " {}", visible(session));
+        }
+        let mut how = vec![verdict.route.word().to_owned()];
+        how.extend(verdict.means.map(|means| means.word().to_owned()));
+        how.push(if verdict.confidence == Confidence::Proven { "proven" } else { "inferred" }.into());
+        let _ = writeln!(text, " ({})", how.join(", "));
+        let mut field = |name: &str, value: &str| {
+            let _ = writeln!(text, "  {name:<9}{}", visible(value));
+        };
+        if let Some(transcript) = &verdict.transcript {
+            field("reads", &transcript.path);
+            field("writes", transcript.writes_to.file.as_deref().unwrap_or(&transcript.writes_to.dir));
+        }
+        if let Some(at) = &verdict.conversation_at {
+            field("log says", &format!("session {} in {:?}, cwd {:?}", at.session, at.config_dir, at.cwd));
+        }
+        if let Some(session) = &verdict.recoverable_session_id {
+            field("on disk", &format!("session {session}, which this spawn will not use"));
+        }
+        if let Some(launch) = &verdict.launch {
+            field("launch", &command_line(launch));
+        }
+        for finding in &verdict.findings {
+            let place = finding.path.as_ref().map(|path| format!(" [{path}]")).unwrap_or_default();
+            let next = finding.next.as_ref().map(|next| format!(" → {next}")).unwrap_or_default();
+            let line = format!("{}: {}{place}{next}", finding.code, finding.detail);
+            let _ = writeln!(text, "  {} {}", self.paint("33", "!"), visible(&line));
+        }
+        for step in &verdict.steps {
+            let mark = if step.ok { self.paint("32", "✓") } else { self.paint("2", "·") };
+            let _ = writeln!(text, "  {mark} {:<11} {}: {}", step.id, step.label, visible(&step.detail));
+        }
+        if self.verbose {
+            let basis = receipt.basis();
+            for frontier in basis.streams.iter().flatten() {
+                let _ = writeln!(
+                    text,
+                    "  basis    {} version {} chain {}",
+                    frontier.stream, frontier.version, frontier.chain
+                );
+            }
+            let _ =
+                writeln!(text, "  basis    snapshot {} of {} observations", basis.snapshot, receipt.snapshot().len());
+            for (question, answer) in receipt.snapshot().iter() {
+                let (question, answer) = (serde_json::to_string(question), serde_json::to_string(answer));
+                let _ = writeln!(text, "    {} → {}", question.unwrap_or_default(), answer.unwrap_or_default());
+            }
+        }
+        text
+    }
+}
+
+/// Counts on stderr while something long goes on: only on a terminal, a few times a second.
+pub(super) struct Progress {
+    what: &'static str,
+    shown: Option<Instant>,
+    started: Instant,
+    on: bool,
+}
+
+impl Progress {
+    /// So many are done.
+    pub(super) fn at(&mut self, done: u64) {
+        let due = self.shown.unwrap_or(self.started).elapsed() >= Duration::from_millis(200);
+        if self.on && due {
+            self.shown = Some(Instant::now());
+            let _ = write!(io::stderr(), "\r{done} {}", self.what);
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.shown.is_some() {
+            let _ = write!(io::stderr(), "\r\u{1b}[K");
+        }
+    }
+}
+
+/// The exit code of a verdict.
+pub(super) fn code_of(word: VerdictWord) -> u8 {
+    match word {
+        VerdictWord::Resume => exit::OK,
+        VerdictWord::Recover => exit::RECOVER,
+        VerdictWord::Fresh => exit::FRESH,
+        VerdictWord::Busy => exit::BUSY,
+        VerdictWord::Unknown => exit::UNKNOWN,
+    }
+}
+
+/// Text from elsewhere, with control characters made visible: a hostile name must not drive the terminal.
+pub(super) fn visible(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() }).collect()
+}
+
+/// The failure of a write to stdout. A closed pipe is the reader's choice and no failure worth words.
+pub(super) fn stdout_failure(error: io::Error) -> Failure {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        return Failure::new("closed_pipe", exit::OK, "");
+    }
+    Failure::of("io", exit::ERROR, &error)
+}
+
+fn command_line(launch: &crate::provider::Launch) -> String {
+    let mut words = Vec::new();
+    for (name, value) in &launch.env {
+        match value {
+            Some(value) => words.push(format!("{name}={}", quoted(value))),
+            None => words.push(format!("env -u {name}")),
+        }
+    }
+    words.extend(launch.argv.iter().map(|word| quoted(word)));
+    format!("cd {} && {}", quoted(&launch.cwd), words.join(" "))
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) { word.into() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hostile_name_does_not_drive_the_terminal() {
+        assert_eq!(visible("a\u{1b}[31mb\nc"), "a\\u{1b}[31mb\\nc");
+    }
+
+    #[test]
+    fn words_are_quoted_as_a_shell_takes_them() {
+        for (word, expected) in [("a-b/c", "a-b/c"), ("", "''"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("~", "'~'")]
+        {
+            assert_eq!(quoted(word), expected);
+        }
+    }
+}

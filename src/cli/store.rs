@@ -1,0 +1,93 @@
+//! Which log, and how its errors become exit codes.
+
+use std::path::{Path, PathBuf};
+
+use crate::cli::error::{Failure, exit};
+use crate::log::{AppendError, Class, ExportError, ImportError, Log, LogError, OpenError, Opening, Reader};
+use crate::world::{clock, environment};
+
+/// The log that the flags and the surroundings name.
+pub(super) fn path(given: Option<&Path>) -> Result<PathBuf, Failure> {
+    if let Some(path) = given {
+        return Ok(path.to_owned());
+    }
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    if let Some(path) = set("THROUGHLINE_LOG") {
+        return Ok(path.into());
+    }
+    if let Some(dir) = set("XDG_STATE_HOME").map(PathBuf::from).filter(|dir| dir.is_absolute()) {
+        return Ok(dir.join("throughline/log.db"));
+    }
+    let home = environment::home_dir()
+        .map_err(|error| Failure::of("no_home", exit::ERROR, &error).next("name the log with --log"))?;
+    Ok(Path::new(&home).join(".local/state/throughline/log.db"))
+}
+
+/// Opens for reading; nothing where there is no log.
+pub(super) fn reader_if_there(path: &Path) -> Result<Option<Reader>, Failure> {
+    match Reader::open(path) {
+        Ok(reader) => Ok(Some(reader)),
+        Err(OpenError::NotThere { .. }) => Ok(None),
+        Err(error) => Err(of_open(path, &error)),
+    }
+}
+
+/// Opens for reading what must be there.
+pub(super) fn reader(path: &Path) -> Result<Reader, Failure> {
+    Reader::open(path).map_err(|error| of_open(path, &error))
+}
+
+/// Opens for writing; creates it where it is not.
+pub(super) fn writer(path: &Path) -> Result<Log, Failure> {
+    Log::open(path, &Opening::default()).map_err(|error| of_open(path, &error))
+}
+
+pub(super) fn now_ms() -> i64 {
+    clock::now_ms()
+}
+
+fn of_class(class: Class, error: &dyn std::error::Error) -> Failure {
+    let (word, code, next) = match class {
+        Class::Corrupt => {
+            ("corrupt", exit::CORRUPT, "run `throughline verify`; restore the log from a copy or an export")
+        }
+        Class::Busy => ("log_busy", exit::LOG_BUSY, "try again"),
+        Class::NotThere => {
+            ("no_log", exit::ERROR, "name it with --log, or begin one with `throughline bind` or `import`")
+        }
+        Class::ReadOnly => ("read_only", exit::ERROR, "make the log and its directory writable for this user"),
+        Class::DiskFull => ("disk_full", exit::ERROR, "nothing was written; free some space and try again"),
+        Class::Refused => ("refused", exit::ERROR, "read the log again and decide anew"),
+        Class::Io => ("io", exit::ERROR, "see what the system says of the file"),
+    };
+    Failure::of(word, code, error).next(next)
+}
+
+fn of_open(path: &Path, error: &OpenError) -> Failure {
+    let mut failure = of_class(error.class(), error);
+    if !failure.message.contains(&*path.to_string_lossy()) {
+        failure.message = format!("{}: {}", path.display(), failure.message);
+    }
+    failure
+}
+
+pub(super) fn of_log(error: &LogError) -> Failure {
+    of_class(error.class(), error)
+}
+
+pub(super) fn of_append(error: &AppendError) -> Failure {
+    of_class(error.class(), error)
+}
+
+pub(super) fn of_export(error: &ExportError) -> Failure {
+    match error {
+        ExportError::Write(source) if source.kind() == std::io::ErrorKind::BrokenPipe => {
+            crate::cli::output::stdout_failure(std::io::ErrorKind::BrokenPipe.into())
+        }
+        ExportError::Log(_) | ExportError::Write(_) => of_class(error.class(), error),
+    }
+}
+
+pub(super) fn of_import(error: &ImportError) -> Failure {
+    of_class(error.class(), error)
+}

@@ -1,0 +1,250 @@
+//! What can be wrong with a log: one vocabulary for readers, writers and `verify`.
+//!
+//! A [`Problem`] names the first event that does not hold and how; a [`LogError`] is why a call has no answer. Both are
+//! typed so that a caller can tell "try again" from "do not trust this file" without reading words: [`LogError::class`].
+
+use crate::event::DecodeError;
+use crate::id::{Anchor, IdempotencyKey, Seq, StreamName, Version};
+
+/// What kind of error it is, as a command maps it to an exit code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Class {
+    /// The file is damaged, edited, newer than this build or no log at all: 65.
+    Corrupt,
+    /// Somebody else holds it; the same call may succeed later: 75.
+    Busy,
+    /// There is no log.
+    NotThere,
+    /// It cannot be written.
+    ReadOnly,
+    /// No space is left.
+    DiskFull,
+    /// The rules say no: a conflict, an illegal event, a key that was used for another request.
+    Refused,
+    /// Any other error of the machine; an append whose result is not known.
+    Io,
+}
+
+/// How an event, or a row beside the events, does not hold.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Damage {
+    /// What the row says is not what was written.
+    #[error("was edited")]
+    Edited,
+    /// A value that cannot be what it is meant to be: another type, another length, not UTF-8.
+    #[error("was edited: its {column} is not readable")]
+    Unreadable {
+        /// The column.
+        column: &'static str,
+    },
+    /// One or more events are gone.
+    #[error("is missing; the next one that is there is {next}")]
+    Missing {
+        /// The place of the next event that is there; the same place where later events have moved up.
+        next: Seq,
+    },
+    /// The event that belongs here stands elsewhere.
+    #[error("was reordered: what belongs here stands at {found}")]
+    Reordered {
+        /// The rowid at which it stands.
+        found: i64,
+    },
+    /// The event was written to another store.
+    #[error("is from another store")]
+    OtherStore,
+    /// The log ends before something that is known to have been in it.
+    #[error("is cut off: the log is known to have had {known}, and ends at {last}")]
+    CutOff {
+        /// What it had: an anchor, or the frontier that a memo names.
+        known: String,
+        /// The last event that is there.
+        last: Seq,
+    },
+    /// Everything fits together, but it is not the history that the anchor was taken of.
+    #[error("is not the one that the anchor {anchor} was taken of; the history was rewritten, or it is another log's")]
+    OtherHistory {
+        /// The anchor.
+        anchor: Anchor,
+    },
+    /// The row that names the event's stream is gone or edited.
+    #[error("belongs to stream number {id}, whose name is gone or edited")]
+    NoStream {
+        /// The number of the stream.
+        id: i64,
+    },
+    /// A stream is named whose events are all gone.
+    #[error("is cut off: the stream number {id} ({name}) has a name but no event")]
+    NoEvents {
+        /// The number of the stream.
+        id: i64,
+        /// Its name.
+        name: String,
+    },
+    /// The event is as it was written, but this build cannot read it.
+    #[error("cannot be read by this version")]
+    Undecodable(#[source] DecodeError),
+    /// The event is as it was written, but the rules do not allow it after what comes before.
+    #[error("is not legal after the events before it")]
+    Illegal(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A memoised state that is not the state. It is never used; deleting the row is harmless.
+    #[error("has a memo of its stream number {stream} that was edited or put there by something else")]
+    Memo {
+        /// The number of the stream, as the row says.
+        stream: i64,
+    },
+    /// A receipt that does not fit the history.
+    #[error("has a receipt (key {key:?}) that was edited, or whose events are gone")]
+    Receipt {
+        /// The key, as far as it is readable.
+        key: String,
+    },
+    /// The row that holds the store id is gone or edited.
+    #[error("stands in a log whose store id was edited")]
+    Store,
+}
+
+/// Where a log does not hold, and how.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Problem {
+    /// The event; for a row beside the events, the event that it rests on, or the last one.
+    pub seq: Seq,
+    /// Its stream, where that is known.
+    pub stream: Option<StreamName>,
+    /// How.
+    pub damage: Damage,
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { seq, stream, damage } = self;
+        match stream {
+            Some(stream) => write!(f, "event {seq} ({stream}) {damage}"),
+            None => write!(f, "event {seq} {damage}"),
+        }
+    }
+}
+
+impl std::error::Error for Problem {
+    /// What stands behind the damage: its words are already in the problem's own.
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        std::error::Error::source(&self.damage)
+    }
+}
+
+impl Problem {
+    pub(super) fn at(seq: u64, damage: Damage) -> Self {
+        Self { seq: Seq(seq), stream: None, damage }
+    }
+
+    pub(super) fn of(self, stream: &StreamName) -> Self {
+        Self { stream: Some(stream.clone()), ..self }
+    }
+}
+
+/// Why a call on a log has no answer. Nothing was written, whatever it says.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LogError {
+    /// Another process kept it locked for longer than this one waits.
+    #[error("the log is locked by another process; try again")]
+    Busy(#[source] rusqlite::Error),
+    /// The log changed under a reader that cannot lock it, after events were already handed out.
+    #[error("the log changed while it was read; try again")]
+    Changed,
+    /// No space is left on the device, or the log may not grow.
+    #[error("no space is left for the log; nothing was written")]
+    DiskFull(#[source] rusqlite::Error),
+    /// This user or this medium cannot write it.
+    #[error("the log cannot be written here")]
+    ReadOnly(#[source] rusqlite::Error),
+    /// SQLite finds its own structures damaged.
+    #[error("the log's file is damaged; restore it from a copy or an export")]
+    Corrupt(#[source] rusqlite::Error),
+    /// An event, or a row beside the events, does not hold.
+    #[error("the log does not hold; run `verify`, and restore it from a copy or an export")]
+    Damaged(#[source] Box<Problem>),
+    /// The machine failed.
+    #[error("the log could not be read or written")]
+    Sqlite(#[source] rusqlite::Error),
+    /// The machine failed beside SQLite.
+    #[error("the log could not be {verb}")]
+    Io {
+        /// What was tried.
+        verb: &'static str,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+}
+
+impl LogError {
+    /// What kind of error it is.
+    #[must_use]
+    pub fn class(&self) -> Class {
+        match self {
+            Self::Busy(_) | Self::Changed => Class::Busy,
+            Self::DiskFull(_) => Class::DiskFull,
+            Self::ReadOnly(_) => Class::ReadOnly,
+            Self::Corrupt(_) | Self::Damaged(_) => Class::Corrupt,
+            Self::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => Class::DiskFull,
+            Self::Sqlite(_) | Self::Io { .. } => Class::Io,
+        }
+    }
+
+    /// The event that the error is about, where it is about one.
+    #[must_use]
+    pub fn seq(&self) -> Option<Seq> {
+        match self {
+            Self::Damaged(problem) => Some(problem.seq),
+            Self::Busy(_)
+            | Self::Changed
+            | Self::DiskFull(_)
+            | Self::ReadOnly(_)
+            | Self::Corrupt(_)
+            | Self::Sqlite(_)
+            | Self::Io { .. } => None,
+        }
+    }
+}
+
+impl From<Problem> for LogError {
+    fn from(problem: Problem) -> Self {
+        Self::Damaged(Box::new(problem))
+    }
+}
+
+/// A read that ended before its page: the file is shorter than its header says.
+const SHORT_READ: i32 = 522;
+
+impl From<rusqlite::Error> for LogError {
+    fn from(error: rusqlite::Error) -> Self {
+        let Some(code) = error.sqlite_error().map(|failure| failure.extended_code) else {
+            // A value of another type, no row where one must be: the file does not hold what a log holds.
+            return Self::Corrupt(error);
+        };
+        match code & 0xff {
+            5 | 6 | 15 => Self::Busy(error),
+            13 => Self::DiskFull(error),
+            3 | 8 => Self::ReadOnly(error),
+            // A missing table or column, a trigger or a constraint that says no: other rows than ours are there.
+            1 | 11 | 19 | 26 => Self::Corrupt(error),
+            _ if code == SHORT_READ => Self::Corrupt(error),
+            _ => Self::Sqlite(error),
+        }
+    }
+}
+
+/// A stream's version and the key of a request, as messages name them.
+pub(super) fn known_version(stream: &str, version: u64) -> String {
+    format!("version {} of {stream}", Version(version))
+}
+
+/// The key of a receipt as far as it is readable.
+pub(super) fn readable_key(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec())
+        .ok()
+        .and_then(|text| IdempotencyKey::parse(text).ok())
+        .map_or_else(|| String::from_utf8_lossy(bytes).into_owned(), |key| key.to_string())
+}

@@ -1,0 +1,476 @@
+//! Opening a log, as its writer or as a reader.
+//!
+//! A file is looked at before anything about it is changed: what is not a log of this format is refused as what it is.
+//!
+//! **Writing.** WAL and `synchronous=FULL`, so that an acknowledged append survives a power cut; on a network file system,
+//! where several machines have no common shared memory, the rollback journal instead ([`Log::journal`] says so). No
+//! checkpoint runs inside an append and none at close: the WAL is copied back when a writer opens the log and finds it
+//! larger than [`WAL_BYTES_AT_OPEN`], and by a writer that stays open after an append that finds it larger than
+//! [`WAL_BYTES_AT_APPEND`]. Between the two [`Log::checkpoint`] is the caller's to call.
+//!
+//! **Reading** creates nothing but SQLite's own `-shm` beside a WAL that is there. A log without a WAL is read as an
+//! immutable file (see [`Source::Immutable`]); a WAL in a folder in which no `-shm` can be made is read through a private
+//! copy, which stays the log of that moment for as long as the reader lives.
+
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use super::append::Cache;
+use super::digest;
+use super::error::{Class, LogError};
+use super::place::{self, Patience, PrivateCopy};
+use super::read::{Records, Source};
+use super::schema::{self, Found};
+use crate::id::StoreId;
+
+/// A WAL that is larger than this when a writer opens the log is copied back then.
+pub const WAL_BYTES_AT_OPEN: u64 = 4 * 1024 * 1024;
+
+/// A WAL that an open writer finds larger than this after an append is copied back then.
+pub const WAL_BYTES_AT_APPEND: u64 = 64 * 1024 * 1024;
+
+/// How long a reader waits for a lock: only the recovery after a crash holds one that stops readers.
+const READER_BUSY_MS: u64 = 5_000;
+
+/// SQLite 3.7.0 to 3.51.2 can corrupt a WAL database that several connections write.
+const SQLITE_MIN: i32 = 3_051_003;
+
+/// How a writer opens a log.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Opening {
+    /// Make the log where there is none.
+    pub create: bool,
+    /// How long to wait for other processes before the answer is "busy".
+    pub busy_ms: u64,
+    /// The id of a log that is made; a random one where it is not given. Of a log that is there it changes nothing.
+    pub store: Option<StoreId>,
+}
+
+impl Default for Opening {
+    fn default() -> Self {
+        Self { create: true, busy_ms: 5_000, store: None }
+    }
+}
+
+/// Why a log was not opened. Nothing that was there was changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// There is no log, or an empty file that was never made one.
+    #[error("there is no log at {}", path.display())]
+    NotThere {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// Something else is there: a folder, a text, another application's database.
+    #[error("{} is not a log: it is {found}", path.display())]
+    NotALog {
+        /// Where.
+        path: PathBuf,
+        /// What it is.
+        found: &'static str,
+    },
+    /// A log of a format that this build does not know.
+    #[error("the log {} has format {found}, this version reads {known}; use a newer throughline", path.display())]
+    Newer {
+        /// Where.
+        path: PathBuf,
+        /// Its format.
+        found: i64,
+        /// The format of this build.
+        known: i64,
+    },
+    /// A table of the log is not as it was made.
+    #[error("the table {table} of the log {} was altered; restore it from a copy or an export", path.display())]
+    Altered {
+        /// Where.
+        path: PathBuf,
+        /// Which table.
+        table: &'static str,
+    },
+    /// This user or this medium cannot write it; it may be readable.
+    #[error("the log {} cannot be written here", path.display())]
+    ReadOnly {
+        /// Where.
+        path: PathBuf,
+    },
+    /// The SQLite in this build is one that can corrupt a log.
+    #[error("SQLite {found} can corrupt a log that several processes write; build with 3.51.3 or newer")]
+    OldSqlite {
+        /// Its version.
+        found: &'static str,
+    },
+    /// A log cannot be made or found here.
+    #[error("the log {} could not be {verb}", path.display())]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// What was tried.
+        verb: &'static str,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// It is there, but it cannot be read now or holds what a log does not hold.
+    #[error("the log {} could not be opened", path.display())]
+    Log {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: LogError,
+    },
+}
+
+impl OpenError {
+    /// What kind of error it is.
+    #[must_use]
+    pub fn class(&self) -> Class {
+        match self {
+            Self::NotThere { .. } => Class::NotThere,
+            Self::NotALog { .. } | Self::Newer { .. } | Self::Altered { .. } => Class::Corrupt,
+            Self::ReadOnly { .. } => Class::ReadOnly,
+            Self::OldSqlite { .. } | Self::Io { .. } => Class::Io,
+            Self::Log { source, .. } => source.class(),
+        }
+    }
+}
+
+/// How commits become durable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Journal {
+    /// Write-ahead log: readers and a writer at once.
+    Wal,
+    /// Rollback journal: the log lies on a network file system, and a writer keeps readers out while it commits.
+    Rollback {
+        /// The kind of file system.
+        file_system: &'static str,
+    },
+}
+
+/// A log, open for writing: everything of [`Records`], and [`Log::append`].
+///
+/// ```
+/// # use throughline::event::{AgentDeclared, Event};
+/// # use throughline::id::{ProviderName, StreamName};
+/// use throughline::log::{Append, Entry, Expectation, Fold, Log, Opening};
+///
+/// /// How many events a stream has.
+/// #[derive(Clone)]
+/// struct Count(u64);
+///
+/// impl Fold for Count {
+///     const VERSION: u32 = 1;
+///     type Illegal = std::convert::Infallible;
+///     fn empty(_: &StreamName) -> Self {
+///         Self(0)
+///     }
+///     fn admit(&self, _: &Event) -> Result<(), Self::Illegal> {
+///         Ok(())
+///     }
+///     fn apply(&mut self, _: &Event) -> Result<(), Self::Illegal> {
+///         self.0 += 1;
+///         Ok(())
+///     }
+///     fn encode(&self) -> Vec<u8> {
+///         self.0.to_le_bytes().to_vec()
+///     }
+///     fn decode(_: &StreamName, bytes: &[u8]) -> Option<Self> {
+///         bytes.try_into().ok().map(|bytes| Self(u64::from_le_bytes(bytes)))
+///     }
+/// }
+///
+/// # let dir = tempfile::tempdir()?;
+/// let log = Log::open(&dir.path().join("log.db"), &Opening::default())?;
+/// let stream: StreamName = "agent/marks".parse()?;
+/// let declared = Event::from(AgentDeclared { provider: ProviderName::parse("claude")?, forked_from: None });
+/// let entry = Entry { stream: stream.clone(), expected: Expectation::Any, events: vec![declared] };
+/// let appended = log.append::<Count>(&[entry], &Append::at(1_700_000_000_000))?;
+/// assert_eq!(log.anchor()?, appended.anchor);
+/// let (frontier, count) = log.state::<Count>(&stream)?;
+/// assert_eq!((frontier.version.0, count.0), (1, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Log {
+    records: Records,
+    journal: Journal,
+    pub(super) cache: Cache,
+}
+
+impl Deref for Log {
+    type Target = Records;
+
+    fn deref(&self) -> &Records {
+        &self.records
+    }
+}
+
+impl Log {
+    /// Opens a log for writing, and makes it where there is none if `opening` says so.
+    ///
+    /// Two processes that make one log at the same moment both get it.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`]; what was there is unchanged. Where a log was to be made, an empty file may be left, which the next
+    /// call makes a log.
+    ///
+    /// # Crash
+    ///
+    /// A log that this returned is durable, name and all. A power cut inside leaves nothing, an empty file or a whole
+    /// empty log.
+    pub fn open(path: &Path, opening: &Opening) -> Result<Self, OpenError> {
+        let io = |verb| move |source| OpenError::Io { path: path.to_owned(), verb, source };
+        if rusqlite::version_number() < SQLITE_MIN {
+            return Err(OpenError::OldSqlite { found: rusqlite::version() });
+        }
+        if !is_there(path)? {
+            if !opening.create {
+                return Err(OpenError::NotThere { path: path.to_owned() });
+            }
+            place::create(path).map_err(io("created"))?;
+        }
+        let real = place::real(path).map_err(io("found"))?;
+        let network = place::network(&real).map_err(io("looked at"))?;
+        let journal = network.map_or(Journal::Wal, |file_system| Journal::Rollback { file_system });
+        let located = |source| OpenError::Log { path: path.to_owned(), source };
+        let conn = connect(&real, OpenFlags::SQLITE_OPEN_READ_WRITE, opening.busy_ms).map_err(located)?;
+        if conn.is_readonly("main").map_err(LogError::from).map_err(located)? {
+            return Err(OpenError::ReadOnly { path: path.to_owned() });
+        }
+        if !is_log(path, &conn)? {
+            if !opening.create {
+                return Err(OpenError::NotThere { path: path.to_owned() });
+            }
+            set_journal(&conn, journal, opening.busy_ms).map_err(located)?;
+            found(&conn, opening.store).map_err(located)?;
+            place::sync_folder_of(&real).map_err(io("made durable"))?;
+            is_log(path, &conn)?;
+        }
+        set_journal(&conn, journal, opening.busy_ms).map_err(located)?;
+        let records = Records::new(real, conn, Source::Shared).map_err(located)?;
+        let log = Self { records, journal, cache: Cache::default() };
+        log.checkpoint_above(WAL_BYTES_AT_OPEN);
+        Ok(log)
+    }
+
+    /// How commits become durable here.
+    #[must_use]
+    pub fn journal(&self) -> Journal {
+        self.journal
+    }
+
+    /// Copies the WAL back into the log, as far as no reader needs it. Off the append path: call it when idle.
+    ///
+    /// # Errors
+    ///
+    /// [`LogError`] when the log cannot be written. Every acknowledged event is where it was.
+    pub fn checkpoint(&self) -> Result<(), LogError> {
+        self.conn().query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
+        Ok(())
+    }
+
+    /// Copies the WAL back if it is larger than this. Not worth an error: a later one will.
+    pub(super) fn checkpoint_above(&self, bytes: u64) {
+        let wal = place::stamp(&place::beside(self.path(), "-wal"));
+        if wal.is_ok_and(|wal| wal.is_some_and(|wal| wal.bytes > bytes)) {
+            let _ = self.checkpoint();
+        }
+    }
+}
+
+/// A log, open for reading only: everything of [`Records`].
+///
+/// ```
+/// use throughline::log::{Log, OpenError, Opening, Reader};
+///
+/// # let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("log.db");
+/// assert!(matches!(Reader::open(&path), Err(OpenError::NotThere { .. })));
+/// let log = Log::open(&path, &Opening::default())?;
+/// let reader = Reader::open(&path)?;
+/// assert_eq!(reader.store(), log.store());
+/// assert_eq!(reader.anchor()?.seq.0, 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Reader(Records);
+
+impl Deref for Reader {
+    type Target = Records;
+
+    fn deref(&self) -> &Records {
+        &self.0
+    }
+}
+
+impl Reader {
+    /// Opens a log for reading. Creates nothing, and what it answers is never older than what was committed by now.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError::NotThere`] where there is no log, or an empty file; the others say what is there instead.
+    pub fn open(path: &Path) -> Result<Self, OpenError> {
+        if !is_there(path)? {
+            return Err(OpenError::NotThere { path: path.to_owned() });
+        }
+        let real = place::real(path);
+        let real = real.map_err(|source| OpenError::Io { path: path.to_owned(), verb: "found", source })?;
+        let located = |source| OpenError::Log { path: path.to_owned(), source };
+        let (conn, source) = reading(&real).map_err(located)?;
+        if !is_log(path, &conn)? {
+            return Err(OpenError::NotThere { path: path.to_owned() });
+        }
+        Records::new(real, conn, source).map(Self).map_err(located)
+    }
+}
+
+/// Whether a file with content is there; what cannot be a log is refused.
+fn is_there(path: &Path) -> Result<bool, OpenError> {
+    let io = |source| OpenError::Io { path: path.to_owned(), verb: "looked at", source };
+    let not = |found| Err(OpenError::NotALog { path: path.to_owned(), found });
+    match place::stamp(path).map_err(io)? {
+        None => Ok(false),
+        Some(stamp) if stamp.folder => not("a folder"),
+        Some(stamp) if !stamp.regular => not("a device, a pipe or a socket"),
+        Some(stamp) if stamp.bytes == 0 => Ok(false),
+        Some(_) => {
+            let header = place::header(path).map_err(io)?;
+            if !header.starts_with(b"SQLite format 3\0") {
+                return not("not a database");
+            }
+            // Without opening it, so that no file appears beside it. 0: its WAL may still say that it is a log.
+            match header.get(68..72) {
+                Some(application) if application != [0; 4] && application != schema::APPLICATION_BYTES => {
+                    not("another application's database")
+                }
+                Some(_) | None => Ok(true),
+            }
+        }
+    }
+}
+
+/// Whether a database is a log; a blank one is not, and anything else is refused.
+fn is_log(path: &Path, conn: &Connection) -> Result<bool, OpenError> {
+    let path = path.to_owned();
+    match schema::inspect(conn) {
+        Ok(Found::Log { .. }) => Ok(true),
+        Ok(Found::Blank) => Ok(false),
+        Ok(Found::Other) => Err(OpenError::NotALog { path, found: "another application's database" }),
+        Ok(Found::Newer(found)) => Err(OpenError::Newer { path, found, known: schema::FORMAT }),
+        Ok(Found::Altered(table)) => Err(OpenError::Altered { path, table }),
+        Err(source) => Err(OpenError::Log { path, source }),
+    }
+}
+
+fn connect(target: &Path, flags: OpenFlags, busy_ms: u64) -> Result<Connection, LogError> {
+    let conn = Connection::open_with_flags(target, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    conn.busy_timeout(Duration::from_millis(busy_ms))?;
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    conn.execute_batch("PRAGMA cell_size_check = ON; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0")?;
+    Ok(conn)
+}
+
+/// Sets the journal. SQLite does not wait for the lock that a change needs, so this does.
+fn set_journal(conn: &Connection, journal: Journal, busy_ms: u64) -> Result<(), LogError> {
+    let word = match journal {
+        Journal::Wal => "wal",
+        Journal::Rollback { .. } => "delete",
+    };
+    let patience = Patience::of(busy_ms);
+    loop {
+        let sql = format!("PRAGMA journal_mode = {word}");
+        let result = conn.query_row(&sql, [], |_| Ok(())).map_err(LogError::from);
+        match result {
+            Err(LogError::Busy(_)) if patience.wait() => {}
+            other => return other,
+        }
+    }
+}
+
+/// Makes a blank database a log; another process may have been faster.
+fn found(conn: &Connection, store: Option<StoreId>) -> Result<(), LogError> {
+    let store = store.unwrap_or_else(|| StoreId(uuid::Uuid::new_v4()));
+    conn.execute_batch("BEGIN IMMEDIATE")?;
+    let result = match schema::inspect(conn) {
+        Ok(Found::Blank) => schema::make(conn).and_then(|()| name(conn, 1, store)).map_err(LogError::from),
+        Ok(_) => Ok(()),
+        Err(error) => Err(error),
+    };
+    let end = if result.is_ok() { "COMMIT" } else { "ROLLBACK" };
+    let ended = conn.execute_batch(end).map_err(LogError::from);
+    result.and(ended)?;
+    // The tables belong into the file itself, so that it is a log without its WAL. If a reader is in the way: later.
+    conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    Ok(())
+}
+
+/// Says which store this is; the newest row counts.
+pub(super) fn name(conn: &Connection, row: i64, store: StoreId) -> Result<(), rusqlite::Error> {
+    let proof = digest::identity(row, store);
+    let values = (row, &store.0.as_bytes()[..], &proof.0[..]);
+    conn.execute("INSERT INTO store (id, store, proof) VALUES (?1, ?2, ?3)", values).map(drop)
+}
+
+/// A connection that reads, without making a file that is not SQLite's own beside a WAL that is there.
+pub(super) fn reading(path: &Path) -> Result<(Connection, Source), LogError> {
+    let io = |source| LogError::Io { verb: "looked at", source };
+    let wal_mode = place::header(path).map_err(io)?.get(18).is_some_and(|&version| version == 2);
+    if !wal_mode {
+        return Ok((connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY, READER_BUSY_MS)?, Source::Shared));
+    }
+    let wal = || place::stamp(&place::beside(path, "-wal")).map_err(io);
+    if wal()?.is_some() {
+        let shared = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY, READER_BUSY_MS).and_then(|conn| {
+            conn.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+            Ok(conn)
+        });
+        match shared {
+            // Its `-shm` cannot be made here.
+            Err(LogError::ReadOnly(_) | LogError::Sqlite(_)) => {}
+            other => return Ok((other?, Source::Shared)),
+        }
+    }
+    if wal()?.is_none_or(|wal| wal.bytes == 0)
+        && let Some(stamp) = place::stamp(path).map_err(io)?
+    {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+        let conn = connect(Path::new(&immutable(path)), flags, READER_BUSY_MS)?;
+        return Ok((conn, Source::Immutable(stamp)));
+    }
+    let copy = PrivateCopy::of(path).map_err(|source| LogError::Io { verb: "copied to be read", source })?;
+    let copy = copy.ok_or(LogError::Changed)?;
+    let conn = connect(&copy.log(), OpenFlags::SQLITE_OPEN_READ_WRITE, READER_BUSY_MS)?;
+    Ok((conn, Source::Copied(copy)))
+}
+
+/// The path as a URI by which SQLite takes no lock and makes no file.
+fn immutable(path: &Path) -> String {
+    use std::fmt::Write as _;
+    let mut uri = String::from("file:");
+    for &byte in path.as_os_str().as_encoded_bytes() {
+        if byte.is_ascii_alphanumeric() || b"/._-".contains(&byte) {
+            uri.push(char::from(byte));
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(uri, "%{byte:02X}");
+        }
+    }
+    uri + "?immutable=1"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uri_holds_any_path() {
+        assert_eq!(immutable(Path::new("/a b/ü?#%.db")), "file:/a%20b/%C3%BC%3F%23%25.db?immutable=1");
+    }
+}

@@ -1,0 +1,254 @@
+//! Where a log lies: the few things that are asked of the file system beside SQLite.
+//!
+//! The only file of `log/` that names `std::fs`, so that these calls can move behind a door of `world/`. It creates the
+//! log's file and folder with their modes (SQLite gives `-wal` and `-shm` the mode of the log), makes a creation durable,
+//! and says what kind of file system this is.
+
+use std::fs;
+use std::io::{self, Read as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// What tells two states of one file apart without reading it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Stamp {
+    device: u64,
+    inode: u64,
+    pub(super) bytes: u64,
+    modified: (i64, i64),
+    pub(super) regular: bool,
+    pub(super) folder: bool,
+}
+
+/// The state of a file, or nothing where there is none.
+pub(super) fn stamp(path: &Path) -> io::Result<Option<Stamp>> {
+    match fs::metadata(path) {
+        Ok(meta) => Ok(Some(Stamp {
+            device: meta.dev(),
+            inode: meta.ino(),
+            bytes: meta.len(),
+            modified: (meta.mtime(), meta.mtime_nsec()),
+            regular: meta.is_file(),
+            folder: meta.is_dir(),
+        })),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The path without links, so that `-wal` and `-shm` are looked for where SQLite has them.
+pub(super) fn real(path: &Path) -> io::Result<PathBuf> {
+    fs::canonicalize(path)
+}
+
+/// A file beside the log, as SQLite names it.
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// The first bytes of a file, at most the 100 of a database's header.
+pub(super) fn header(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(100);
+    fs::File::open(path)?.take(100).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Creates an empty file, mode 0600, and what is missing of its folders, mode 0700; durable when it returns.
+///
+/// Another process that does the same at the same moment does no harm: neither empties the other's file.
+pub(super) fn create(path: &Path) -> io::Result<()> {
+    let folder = folder_of(path);
+    let mut missing = Vec::new();
+    let mut above = folder;
+    while !above.as_os_str().is_empty() && stamp(above)?.is_none() {
+        missing.push(above);
+        above = above.parent().unwrap_or(Path::new(""));
+    }
+    for folder in missing.into_iter().rev() {
+        match fs::DirBuilder::new().mode(0o700).create(folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            Ok(()) | Err(_) => sync_folder_of(folder)?,
+        }
+    }
+    let file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    file.sync_all()?;
+    sync_folder_of(path)
+}
+
+/// Makes the names in the folder of `path` durable.
+pub(super) fn sync_folder_of(path: &Path) -> io::Result<()> {
+    fs::File::open(folder_of(path))?.sync_all()
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        Some(_) | None => Path::new("."),
+    }
+}
+
+/// File systems on which several machines can write one file, or on which shared memory and locks may not be what
+/// SQLite's WAL needs: FUSE stands for whatever is behind it.
+const NETWORK: &[(u32, &str)] = &[
+    (0x6969, "NFS"),
+    (0x517B, "SMB"),
+    (0xFF53_4D42, "CIFS"),
+    (0xFE53_4D42, "SMB2"),
+    (0x6573_5546, "FUSE"),
+    (0x5346_414F, "AFS"),
+    (0x00C3_6400, "CEPH"),
+    (0x0102_1997, "9P"),
+    (0x7375_7245, "CODA"),
+    (0x564C, "NCP"),
+    (0x0116_1970, "GFS2"),
+    (0x7461_636F, "OCFS2"),
+    (0x0BD0_0BD0, "LUSTRE"),
+];
+
+/// The name of the network file system that `path` lies on, if it is one.
+#[cfg(target_os = "linux")]
+pub(super) fn network(path: &Path) -> io::Result<Option<&'static str>> {
+    let found = rustix::fs::statfs(path)?;
+    // The kernel's magic numbers have 32 bits; the field's width and sign differ by machine.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the upper half carries nothing")]
+    let magic = found.f_type as u32;
+    Ok(NETWORK.iter().find(|(number, _)| *number == magic).map(|(_, name)| *name))
+}
+
+/// Elsewhere nothing is known to be a network file system.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn network(_path: &Path) -> io::Result<Option<&'static str>> {
+    let _ = NETWORK;
+    Ok(None)
+}
+
+/// A wait with an end.
+pub(super) struct Patience(Instant);
+
+impl Patience {
+    pub(super) fn of(ms: u64) -> Self {
+        Self(Instant::now() + Duration::from_millis(ms))
+    }
+
+    /// Waits a moment; false once the time is up.
+    pub(super) fn wait(&self) -> bool {
+        let left = Instant::now() < self.0;
+        if left {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        left
+    }
+}
+
+/// A private copy of a log and its WAL, taken from a folder in which not even `-shm` can be made. Removed when dropped.
+#[derive(Debug)]
+pub(super) struct PrivateCopy {
+    folder: PathBuf,
+}
+
+impl PrivateCopy {
+    /// Copies both files until two readings in a row are equal: only then are they of one moment. Nothing when they
+    /// never were.
+    pub(super) fn of(log: &Path) -> io::Result<Option<Self>> {
+        let folder = std::env::temp_dir().join(format!("throughline-{}", uuid::Uuid::new_v4().simple()));
+        fs::DirBuilder::new().mode(0o700).create(&folder)?;
+        let copy = Self { folder };
+        for _ in 0..5 {
+            let pairs = [(log.to_owned(), copy.log()), (beside(log, "-wal"), beside(&copy.log(), "-wal"))];
+            let mut taken = Vec::new();
+            for (from, to) in &pairs {
+                let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(to)?;
+                taken.push(pour(from, &mut file)?);
+            }
+            let mut again = Vec::new();
+            for (from, _) in &pairs {
+                again.push(pour(from, &mut io::sink())?);
+            }
+            if taken == again {
+                return Ok(Some(copy));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The copied log.
+    pub(super) fn log(&self) -> PathBuf {
+        self.folder.join("log.db")
+    }
+}
+
+impl Drop for PrivateCopy {
+    fn drop(&mut self) {
+        // What stays behind is private and in the folder for temporary files: nobody is helped by an error here.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Pours a file into a writer and gives its digest; an absent WAL is an empty one.
+fn pour(from: &Path, to: &mut dyn io::Write) -> io::Result<blake3::Hash> {
+    let mut hasher = blake3::Hasher::new();
+    let mut file = match fs::File::open(from) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(hasher.finalize()),
+        Err(error) => return Err(error),
+    };
+    let mut buffer = vec![0; 256 * 1024];
+    loop {
+        let count = file.read(&mut buffer)?;
+        let Some(bytes) = buffer.get(..count).filter(|bytes| !bytes.is_empty()) else {
+            to.flush()?;
+            return Ok(hasher.finalize());
+        };
+        hasher.update(bytes);
+        to.write_all(bytes)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that cannot set up its files has failed")]
+
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn only_missing_folders_are_made_and_nobody_else_may_enter() {
+        let root = tempfile::tempdir().unwrap();
+        fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let log = root.path().join("a/b/log.db");
+        create(&log).unwrap();
+        assert_eq!([mode(&log), mode(&root.path().join("a/b")), mode(&root.path().join("a"))], [0o600, 0o700, 0o700]);
+        assert_eq!(mode(root.path()), 0o755);
+    }
+
+    #[test]
+    fn creating_again_keeps_what_is_there() {
+        let root = tempfile::tempdir().unwrap();
+        let log = root.path().join("log.db");
+        fs::write(&log, b"here").unwrap();
+        create(&log).unwrap();
+        assert_eq!(fs::read(&log).unwrap(), b"here");
+    }
+
+    #[test]
+    fn a_private_copy_is_equal_and_gone_when_dropped() {
+        let root = tempfile::tempdir().unwrap();
+        let log = root.path().join("log.db");
+        fs::write(&log, b"pages").unwrap();
+        fs::write(beside(&log, "-wal"), b"frames").unwrap();
+        let copy = PrivateCopy::of(&log).unwrap().unwrap();
+        let place = copy.log();
+        assert_eq!(fs::read(&place).unwrap(), b"pages");
+        assert_eq!(fs::read(beside(&place, "-wal")).unwrap(), b"frames");
+        drop(copy);
+        assert!(stamp(&place).unwrap().is_none());
+    }
+}

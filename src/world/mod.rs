@@ -1,0 +1,23 @@
+//! The doors to the machine: files, processes, the clock, the environment.
+//!
+//! Only here are `std::fs`, `std::env`, clocks and the process table named (`tests/tidy.rs` checks it). A door does one
+//! thing and says what happened; it decides nothing. What differs by system (the process table, links, access) stays in
+//! here too, so that another system is an addition.
+//!
+//! | door | to |
+//! |---|---|
+//! | [`files`] | what lies at a path, names in directories, bytes of regular files |
+//! | [`worktrees`] | git's own files that say which worktrees a repository has |
+//! | [`process`] | who runs, since when; who we are |
+//! | [`clock`] | the wall clock, for people: no decision reads it |
+//! | [`environment`] | variables, the home directory, the working directory |
+//!
+//! Doors that only look are plain functions over the real machine, since decisions never see them: they see the *answers*
+//! ([`crate::snapshot`]).
+
+pub mod clock;
+pub mod environment;
+pub mod files;
+pub mod process;
+pub mod worktrees;
+pub mod write;

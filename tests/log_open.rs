@@ -1,0 +1,254 @@
+//! What is opened, what is refused, and what is left in the folder.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use throughline::id::StoreId;
+use throughline::log::{Append, AppendError, Class, Expectation, Journal, Log, LogError, OpenError, Opening, Reader};
+
+use crate::log_support::{Place, Tally, blank, entry, filled, names, problems, put, stream};
+
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn a_log_is_made_for_its_owner_alone() {
+    let place = Place::new();
+    let path = place.dir.path().join("state/throughline/log.db");
+    let log = Log::open(&path, &Opening::default()).unwrap();
+    put(&log, "agent/a", vec![blank()]);
+    for name in ["log.db", "log.db-wal", "log.db-shm"] {
+        assert_eq!(mode(&path.with_file_name(name)), 0o600, "{name}");
+    }
+    assert_eq!(mode(path.parent().unwrap()), 0o700);
+    assert_eq!(log.journal(), Journal::Wal);
+}
+
+#[test]
+fn without_leave_to_create_nothing_is_created() {
+    let place = Place::new();
+    let opening = Opening { create: false, ..Opening::default() };
+    let error = Log::open(&place.path(), &opening).unwrap_err();
+    assert_eq!(error.class(), Class::NotThere);
+    assert!(matches!(Reader::open(&place.path()), Err(OpenError::NotThere { .. })));
+    assert!(matches!(Reader::open(&place.dir.path().join("no/where/log.db")), Err(OpenError::NotThere { .. })));
+    assert!(place.names().is_empty());
+    std::fs::write(place.path(), b"").unwrap();
+    assert!(matches!(Log::open(&place.path(), &opening), Err(OpenError::NotThere { .. })));
+    assert!(matches!(Reader::open(&place.path()), Err(OpenError::NotThere { .. })));
+    assert_eq!(place.names(), ["log.db"]);
+    assert_eq!(std::fs::read(place.path()).unwrap(), b"");
+}
+
+#[test]
+fn the_store_id_is_given_once() {
+    let place = Place::new();
+    let id: StoreId = "11111111-2222-4333-8444-555555555555".parse().unwrap();
+    let log = Log::open(&place.path(), &Opening { store: Some(id), ..Opening::default() }).unwrap();
+    assert_eq!(log.store(), id);
+    let other = Opening { store: Some(StoreId(uuid::Uuid::nil())), ..Opening::default() };
+    assert_eq!(Log::open(&place.path(), &other).unwrap().store(), id);
+    assert_ne!(Place::new().log().store(), Place::new().log().store());
+}
+
+#[test]
+fn a_reader_makes_nothing_but_the_shared_memory_of_a_wal_that_is_there() {
+    let place = Place::new();
+    drop(filled(&place, 10));
+    let read = |expected: &[&str]| {
+        let reader = Reader::open(&place.path()).unwrap();
+        assert_eq!(reader.state::<Tally>(&stream("agent/a")).unwrap().1.events, 6);
+        assert!(problems(&reader, None).is_empty());
+        assert_eq!(place.names(), expected);
+        drop(reader);
+        assert_eq!(place.names(), expected);
+    };
+    let bytes = || std::fs::read(place.dir.path().join("log.db-wal")).unwrap();
+    let before = (bytes(), std::fs::read(place.path()).unwrap());
+    read(&["log.db", "log.db-shm", "log.db-wal"]);
+    std::fs::remove_file(place.dir.path().join("log.db-shm")).unwrap();
+    read(&["log.db", "log.db-shm", "log.db-wal"]);
+    assert_eq!(before, (bytes(), std::fs::read(place.path()).unwrap()));
+    // As sqlite's own shell leaves it: everything in one file.
+    let shell = rusqlite::Connection::open(place.path()).unwrap();
+    shell.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    drop(shell);
+    assert_eq!(place.names(), ["log.db"]);
+    read(&["log.db"]);
+}
+
+#[test]
+fn a_reader_without_locks_sees_what_is_committed_after_it_was_opened() {
+    let place = Place::new();
+    drop(filled(&place, 10));
+    let shell = rusqlite::Connection::open(place.path()).unwrap();
+    shell.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    drop(shell);
+    let reader = Reader::open(&place.path()).unwrap();
+    assert_eq!(place.names(), ["log.db"]);
+    assert_eq!(reader.anchor().unwrap().seq.0, 10);
+    let log = place.log();
+    put(&log, "agent/a", vec![blank()]);
+    assert_eq!(reader.anchor().unwrap().seq.0, 11);
+    log.checkpoint().unwrap();
+    put(&log, "agent/a", vec![blank()]);
+    assert_eq!(reader.state::<Tally>(&stream("agent/a")).unwrap().1.events, 8);
+    assert!(problems(&reader, None).is_empty());
+}
+
+#[test]
+fn a_reader_follows_a_file_that_was_put_in_the_place_of_another() {
+    let (place, other) = (Place::new(), Place::new());
+    let one_file = |place: &Place, count| {
+        drop(filled(place, count));
+        let shell = rusqlite::Connection::open(place.path()).unwrap();
+        shell.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    };
+    one_file(&place, 10);
+    one_file(&other, 20);
+    let reader = Reader::open(&place.path()).unwrap();
+    let store = reader.store();
+    std::fs::rename(other.path(), place.path()).unwrap();
+    assert_eq!(reader.anchor().unwrap().seq.0, 20);
+    assert_ne!(reader.store(), store);
+    assert!(problems(&reader, None).is_empty());
+}
+
+#[test]
+fn what_is_not_a_log_is_refused_as_what_it_is_and_stays_as_it_is() {
+    let check = |make: &dyn Fn(&Path), expected: &dyn Fn(&OpenError) -> bool| {
+        let place = Place::new();
+        make(&place.path());
+        let before = (place.names(), std::fs::read(place.path()).ok());
+        for error in [
+            Log::open(&place.path(), &Opening::default()).map(drop).unwrap_err(),
+            Reader::open(&place.path()).map(drop).unwrap_err(),
+        ] {
+            assert!(expected(&error), "{error:?}");
+            assert_eq!(error.class(), Class::Corrupt);
+        }
+        // SQLite's own files may appear beside what says of itself that it is a log of this format.
+        let names: Vec<String> = place.names().into_iter().filter(|name| !name.contains("log.db-")).collect();
+        assert!((names, std::fs::read(place.path()).ok()) == before);
+    };
+    let not = |error: &OpenError| matches!(error, OpenError::NotALog { .. });
+    check(&|path| std::fs::write(path, "just some text\n").unwrap(), &not);
+    check(&|path| std::fs::write(path, vec![0; 8192]).unwrap(), &not);
+    check(&|path| std::fs::write(path, [b"SQLite format 3\0".to_vec(), vec![7; 5000]].concat()).unwrap(), &|error| {
+        matches!(error, OpenError::Log { .. } | OpenError::NotALog { .. })
+    });
+    check(&|path| std::fs::create_dir(path).unwrap(), &not);
+    let sql =
+        |sql: &'static str| move |path: &Path| rusqlite::Connection::open(path).unwrap().execute_batch(sql).unwrap();
+    check(&sql("CREATE TABLE t (x)"), &not);
+    check(&sql("PRAGMA journal_mode = wal; CREATE TABLE t (x)"), &not);
+    check(&sql("PRAGMA application_id = 77; CREATE TABLE t (x)"), &not);
+    let made = |sql: &'static str| {
+        move |path: &Path| {
+            drop(Log::open(path, &Opening::default()).unwrap());
+            let conn = rusqlite::Connection::open(path).unwrap();
+            conn.execute_batch(sql).unwrap();
+            conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+        }
+    };
+    check(&made("PRAGMA user_version = 2"), &|error| matches!(error, OpenError::Newer { found: 2, known: 1, .. }));
+    check(&made("PRAGMA application_id = 5"), &not);
+    check(&made("ALTER TABLE events ADD COLUMN extra INTEGER"), &|error| {
+        matches!(error, OpenError::Altered { table: "events", .. })
+    });
+    check(&made("DROP TABLE memos"), &|error| matches!(error, OpenError::Altered { table: "memos", .. }));
+    check(&made("DROP TRIGGER store_no_delete; DELETE FROM store"), &|error| {
+        matches!(error, OpenError::Log { source: LogError::Damaged(_), .. })
+    });
+}
+
+#[test]
+fn another_applications_database_gets_no_files_beside_it() {
+    let place = Place::new();
+    let sql = "PRAGMA application_id = 77; PRAGMA journal_mode = wal; CREATE TABLE t (x)";
+    rusqlite::Connection::open(place.path()).unwrap().execute_batch(sql).unwrap();
+    assert!(matches!(Log::open(&place.path(), &Opening::default()), Err(OpenError::NotALog { .. })));
+    assert!(matches!(Reader::open(&place.path()), Err(OpenError::NotALog { .. })));
+    assert_eq!(place.names(), ["log.db"]);
+}
+
+#[test]
+fn a_file_that_was_cut_short_is_corrupt_and_never_a_panic() {
+    let place = Place::new();
+    let log = filled(&place, 300);
+    log.checkpoint().unwrap();
+    drop(log);
+    std::fs::remove_file(place.dir.path().join("log.db-wal")).unwrap();
+    let whole = std::fs::read(place.path()).unwrap();
+    for cut in (1..whole.len()).step_by(1_777) {
+        std::fs::write(place.path(), &whole[..cut]).unwrap();
+        match Reader::open(&place.path()) {
+            Err(error) => assert_eq!(error.class(), Class::Corrupt, "{cut}: {error:?}"),
+            Ok(reader) => match reader.verify::<Tally>(None, &mut |_| {}) {
+                Err(error) => assert_eq!(error.class(), Class::Corrupt, "{cut}: {error:?}"),
+                Ok(found) => assert!(!found.is_sound(), "{cut}"),
+            },
+        }
+        if let Err(error) = Log::open(&place.path(), &Opening::default()) {
+            assert_eq!(error.class(), Class::Corrupt, "{cut}: {error:?}");
+        }
+        for name in names(place.dir.path()).iter().filter(|name| *name != "log.db") {
+            std::fs::remove_file(place.dir.path().join(name)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_log_that_is_locked_for_long_is_busy_and_unchanged() {
+    let place = Place::new();
+    drop(filled(&place, 3));
+    let holder = rusqlite::Connection::open(place.path()).unwrap();
+    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let log = Log::open(&place.path(), &Opening { busy_ms: 20, ..Opening::default() }).unwrap();
+    let before = log.anchor().unwrap();
+    let result = log.append::<Tally>(&[entry("agent/a", Expectation::Any, vec![blank()])], &Append::at(1));
+    assert!(matches!(&result, Err(AppendError::Log(LogError::Busy(_)))), "{result:?}");
+    assert_eq!(result.unwrap_err().class(), Class::Busy);
+    holder.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(log.anchor().unwrap(), before);
+    put(&log, "agent/a", vec![blank()]);
+}
+
+#[test]
+fn all_who_make_one_log_at_once_get_it() {
+    for _ in 0..5 {
+        let place = Place::new();
+        let stores: Vec<StoreId> = std::thread::scope(|scope| {
+            let open = |_| {
+                scope.spawn(|| {
+                    let log = place.log();
+                    put(&log, "agent/a", vec![blank()]);
+                    log.store()
+                })
+            };
+            let threads: Vec<_> = (0..6).map(open).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(stores.iter().all(|store| *store == stores[0]));
+        let log = place.log();
+        assert_eq!(log.anchor().unwrap().seq.0, 6);
+        assert!(problems(&log, None).is_empty());
+    }
+}
+
+#[test]
+fn a_wal_that_grew_is_copied_back_when_the_log_is_opened_again() {
+    let place = Place::new();
+    let log = place.log();
+    let wal = || std::fs::metadata(place.dir.path().join("log.db-wal")).unwrap().len();
+    while wal() <= throughline::log::WAL_BYTES_AT_OPEN {
+        put(&log, "agent/a", vec![blank(); 500]);
+    }
+    drop(log);
+    let grown = wal();
+    let log = place.log();
+    put(&log, "agent/a", vec![blank(); 500]);
+    assert!(wal() <= grown, "the WAL was begun anew");
+    assert!(problems(&log, None).is_empty());
+}

@@ -1,0 +1,164 @@
+//! A small fold, and short ways to say what is appended.
+
+use std::path::{Path, PathBuf};
+
+use throughline::event::{AgentEvent, Event, FreshIntended, HookAnnounced, SegmentEnded};
+use throughline::id::{Anchor, Epoch, PaneId, SegmentId, SessionId, StreamName};
+use throughline::log::{Append, Appended, Entry, Expectation, Fold, Log, Opening, Records, Verification};
+
+/// Counts events and knows the highest epoch. A pane called `never` is illegal; so is an epoch below the highest, to
+/// whoever is asked for admittance.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Tally {
+    pub(crate) events: u64,
+    pub(crate) epoch: u64,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct No(pub(crate) &'static str);
+
+fn epoch_of(event: &Event) -> Option<u64> {
+    if let Event::Agent(AgentEvent::SegmentEnded(ended)) = event { Some(ended.epoch.0) } else { None }
+}
+
+impl Fold for Tally {
+    const VERSION: u32 = 7;
+    type Illegal = No;
+
+    fn empty(_: &StreamName) -> Self {
+        Self { events: 0, epoch: 0 }
+    }
+
+    fn complete(&self, event: Event) -> Event {
+        if let Event::Agent(AgentEvent::SegmentEnded(ended)) = &event
+            && ended.epoch.0 == 0
+        {
+            return SegmentEnded { epoch: Epoch(self.epoch), ..ended.clone() }.into();
+        }
+        event
+    }
+
+    fn admit(&self, event: &Event) -> Result<(), No> {
+        if epoch_of(event).is_some_and(|epoch| epoch < self.epoch) { Err(No("that lease is over")) } else { Ok(()) }
+    }
+
+    fn apply(&mut self, event: &Event) -> Result<(), No> {
+        if let Event::Agent(AgentEvent::FreshIntended(FreshIntended { pane: Some(pane) })) = event
+            && pane.as_str() == "never"
+        {
+            return Err(No("never means never"));
+        }
+        self.events += 1;
+        self.epoch = self.epoch.max(epoch_of(event).unwrap_or(0));
+        Ok(())
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        [self.events.to_le_bytes(), self.epoch.to_le_bytes()].concat()
+    }
+
+    fn decode(_: &StreamName, bytes: &[u8]) -> Option<Self> {
+        let (events, epoch) = bytes.split_at_checked(8)?;
+        let number = |bytes: &[u8]| bytes.try_into().ok().map(u64::from_le_bytes);
+        Some(Self { events: number(events)?, epoch: number(epoch)? })
+    }
+}
+
+pub(crate) struct Place {
+    pub(crate) dir: tempfile::TempDir,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.dir.path().join("log.db")
+    }
+
+    pub(crate) fn log(&self) -> Log {
+        Log::open(&self.path(), &Opening { busy_ms: 20_000, ..Opening::default() }).unwrap()
+    }
+
+    /// Every name in the folder.
+    pub(crate) fn names(&self) -> Vec<String> {
+        names(self.dir.path())
+    }
+
+    /// Runs SQL past the crate, as somebody with a shell would.
+    pub(crate) fn tamper(&self, sql: &str) {
+        let conn = rusqlite::Connection::open(self.path()).unwrap();
+        for table in ["store", "streams", "events", "receipts"] {
+            conn.execute_batch(&format!(
+                "DROP TRIGGER IF EXISTS {table}_no_update; DROP TRIGGER IF EXISTS {table}_no_delete"
+            ))
+            .unwrap();
+        }
+        conn.execute_batch(sql).unwrap();
+    }
+}
+
+pub(crate) fn names(dir: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+pub(crate) fn stream(name: &str) -> StreamName {
+    name.parse().unwrap()
+}
+
+pub(crate) fn fresh(pane: &str) -> Event {
+    FreshIntended { pane: Some(PaneId::parse(pane).unwrap()) }.into()
+}
+
+pub(crate) fn blank() -> Event {
+    FreshIntended { pane: None }.into()
+}
+
+pub(crate) fn ended(epoch: u64) -> Event {
+    let segment = SegmentId::parse("s").unwrap();
+    SegmentEnded { segment, reason: "exited".into(), code: None, file: None, epoch: Epoch(epoch) }.into()
+}
+
+pub(crate) fn hook(session: &str) -> Event {
+    let session = SessionId::parse(session).unwrap();
+    HookAnnounced { hook: "Stop".into(), session, cause: None, transcript: None, cwd: None }.into()
+}
+
+pub(crate) fn entry(name: &str, expected: Expectation, events: Vec<Event>) -> Entry {
+    Entry { stream: stream(name), expected, events }
+}
+
+pub(crate) fn put(log: &Log, name: &str, events: Vec<Event>) -> Appended {
+    log.append::<Tally>(&[entry(name, Expectation::Any, events)], &Append::at(1)).unwrap()
+}
+
+/// A log of `count` events in three streams, one commit each, with memos.
+pub(crate) fn filled(place: &Place, count: u64) -> Log {
+    let log = place.log();
+    fill(&log, count);
+    log
+}
+
+pub(crate) fn fill(log: &Log, count: u64) {
+    for number in 0..count {
+        match number % 4 {
+            0 | 1 => put(log, "agent/a", vec![fresh(&format!("p{number}"))]),
+            2 => put(log, "agent/b", vec![ended(number)]),
+            _ => put(log, "hook/a", vec![hook(&format!("s{number}"))]),
+        };
+    }
+}
+
+pub(crate) fn verify(records: &Records, anchor: Option<Anchor>) -> Verification {
+    records.verify::<Tally>(anchor, &mut |_| {}).unwrap()
+}
+
+/// The words of every problem.
+pub(crate) fn problems(records: &Records, anchor: Option<Anchor>) -> Vec<String> {
+    verify(records, anchor).problems.iter().map(ToString::to_string).collect()
+}

@@ -1,0 +1,11 @@
+//! Decisions, laws, and the command as a process.
+
+#![expect(clippy::expect_used, clippy::panic, reason = "a test that cannot go on should stop")]
+#![expect(clippy::wildcard_enum_match_arm, reason = "a test names the arm that it is about")]
+#![expect(unreachable_pub, reason = "helpers of a test crate")]
+
+mod cli;
+mod laws;
+mod laws_quick;
+mod preflight;
+mod support;
