@@ -1,6 +1,6 @@
 //! What a transcript's counts say to people: findings, in a fixed order. They decide nothing.
 
-use crate::provider::Finding;
+use crate::provider::finding::Finding;
 use crate::snapshot::Transcript;
 
 /// What should be known of a file that the CLI would read.

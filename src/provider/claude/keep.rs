@@ -5,8 +5,10 @@
 //! changed for `cleanupPeriodDays` (30 unless `settings.json` says otherwise; a value below 1 makes it ignore that file): also
 //! the source of a fork that it has just made. A plain resume saves its own file, because it appends to it.
 
-use crate::provider::claude::{Claude, path};
-use crate::provider::{Finding, Place, Provider};
+use crate::provider::claude::path;
+use crate::provider::claude::table::Claude;
+use crate::provider::finding::Finding;
+use crate::provider::rule::Place;
 use crate::snapshot::{Ask, NodeKind, Seen, SnapshotError, View};
 
 const PERIOD_SETTING: &str = "cleanupPeriodDays";
@@ -26,7 +28,7 @@ pub(super) fn keeping(
         return Ok(not_writable(file, &view.writable(file)?).into_iter().collect());
     }
     let mut findings = Vec::new();
-    if let Seen::Is(dir) = rules.own_dir(view, place)? {
+    if let Seen::Is(dir) = rules.folder(view, place)? {
         findings.extend(creatable(view, &dir)?);
     }
     if is_swept(&rules.projects(place), file) {

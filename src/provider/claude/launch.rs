@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::provider::{ConfigDir, Launch, LaunchAsk, Place};
+use crate::provider::rule::{ConfigDir, Launch, LaunchAsk, Place};
 
 /// The program.
 pub const PROGRAM: &str = "claude";

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::provider::claude::{Claude, path};
+use crate::provider::claude::path;
+use crate::provider::claude::table::Claude;
+use crate::provider::rule::{Place, Scanned};
 use crate::provider::source::NOT_EXAMINED;
-use crate::provider::{Place, Provider, Scanned};
 use crate::snapshot::{Ask, Depth, Entry, Format, NodeKind, Order, Seen, SnapshotError, Transcript, View};
 
 /// How many transcripts one question opens; what lies behind them is not examined.
@@ -49,7 +50,7 @@ fn first(
     wanted: impl Fn(&Entry, &str) -> bool,
     takes: impl Fn(&Transcript) -> bool,
 ) -> Result<Seen<Scanned>, SnapshotError> {
-    let dir = match rules.own_dir(view, place)? {
+    let dir = match rules.folder(view, place)? {
         Seen::Is(dir) => dir,
         Seen::Absent => return Ok(Seen::Absent),
         Seen::Unreadable(why) => return Ok(Seen::Unreadable(why)),

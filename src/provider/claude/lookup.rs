@@ -20,9 +20,11 @@
 use std::collections::BTreeSet;
 
 use crate::provider::claude::about::{about, not_accepted, not_examined};
-use crate::provider::claude::{Claude, path};
+use crate::provider::claude::path;
+use crate::provider::claude::table::Claude;
+use crate::provider::finding::Finding;
+use crate::provider::rule::{FoundBy, Lookup, Outcome, Place};
 use crate::provider::source::NOT_EXAMINED;
-use crate::provider::{Finding, FoundBy, Lookup, Outcome, Place, Provider};
 use crate::snapshot::{Ask, Depth, Format, NodeKind, Seen, SnapshotError, Transcript, View};
 
 /// What makes a file of another folder count: these bytes anywhere, without blanks.
@@ -47,7 +49,7 @@ pub(super) fn by_id(
         let detail = "the CLI takes only ids of the form 8-4-4-4-12 hex digits; anything else is a title to it";
         return Ok(search.refused(Finding::new("malformed_id", detail)));
     };
-    let own_dir = match rules.own_dir(search.view, place)? {
+    let own_dir = match rules.folder(search.view, place)? {
         Seen::Is(dir) => dir,
         Seen::Absent => {
             let why = format!("the working directory {} does not exist", place.cwd);

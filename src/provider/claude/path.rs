@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use unicode_normalization::UnicodeNormalization;
 
-use crate::provider::{ConfigDir, Place};
+use crate::provider::rule::{ConfigDir, Place};
 
 /// How many UTF-16 units of a slug are kept as they are.
 const SLUG_UNITS_MAX: usize = 200;
