@@ -72,7 +72,7 @@ fn expected(index: usize) -> Expectation {
     Expectation::Version(throughline::id::Version((index / STREAMS) as u64))
 }
 
-pub(crate) fn run() {
+pub(crate) fn appends() {
     let dir = tempfile::tempdir().expect("a folder");
     for (count, rounds, budget) in [(1, 3_000, "≥ 0.9×"), (100, 300, "≥ 0.8×")] {
         let log = Log::open(&dir.path().join(format!("ours-{count}.db")), &Opening::default()).expect("a log");
@@ -91,6 +91,10 @@ pub(crate) fn run() {
         );
         faster(&format!("append, {count} a commit, over raw SQLite"), count, times, budget);
     }
+}
+
+pub(crate) fn replays() {
+    let dir = tempfile::tempdir().expect("a folder");
     replay(dir.path());
     fold();
 }

@@ -1,6 +1,7 @@
 //! Ratios against the budgets: each of ours beside the bare thing it stands on, in turn, in one run.
 //!
-//! `cargo bench` prints them all; `cargo bench -- preflight` or `-- log` one part. Only ratios count: the machine's speed is
+//! `cargo bench --bench ratios` prints them all; words behind `--` choose: `preflight-files`, `preflight-growth`,
+//! `preflight-large`, `log-append`, `log-replay`, or a part of such a name. Only ratios count: the machine's speed is
 //! on both sides of each. Nothing here is a test, and no test is timed.
 
 #![expect(clippy::expect_used, reason = "a benchmark that cannot go on should stop")]
@@ -14,11 +15,15 @@ fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let on = |name: &str| wanted.is_empty() || wanted.iter().any(|word| name.contains(word.as_str()));
     println!("{:<58} {:>12} {:>12} {:>7}  budget", "what", "ours", "bare", "ratio");
-    if on("preflight") {
-        preflight::run();
-    }
-    if on("log") {
-        log::run();
+    let parts: [(&str, fn()); 5] = [
+        ("preflight-files", preflight::files),
+        ("preflight-growth", preflight::growth),
+        ("preflight-large", preflight::large),
+        ("log-append", log::appends),
+        ("log-replay", log::replays),
+    ];
+    for (_, part) in parts.into_iter().filter(|(name, _)| on(name)) {
+        part();
     }
 }
 

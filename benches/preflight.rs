@@ -153,7 +153,7 @@ fn bare(receipt: &Receipt, raw: &rusqlite::Connection) {
     }
 }
 
-pub(crate) fn run() {
+pub(crate) fn files() {
     let own = process::own().expect("this process");
     for files in [100, 10_000] {
         let bench = Bench::new(files);
@@ -168,11 +168,9 @@ pub(crate) fn run() {
         let times = paired(rounds, || drop(ask(&reader, &own, &request)), || bare(&receipt, &raw));
         slower(&format!("preflight, {files} files, over its system calls"), times, "≤ 2× (stretch 1.3×)");
     }
-    growth();
-    large();
 }
 
-fn growth() {
+pub(crate) fn growth() {
     let own = process::own().expect("this process");
     let bench = Bench::new(100);
     let request = bench.request(true);
@@ -182,7 +180,7 @@ fn growth() {
     slower("preflight, 1 M events over 1 k events", times, "≤ 1.3× (stretch: flat)");
 }
 
-fn large() {
+pub(crate) fn large() {
     let bench = Bench::new(1);
     let path = bench.project.join(format!("{ID}.jsonl"));
     let request = bench.request(false);

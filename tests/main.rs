@@ -5,6 +5,7 @@
 #![expect(unreachable_pub, reason = "helpers of a test crate")]
 
 mod cli;
+mod fuzz_corpus;
 mod laws;
 mod laws_quick;
 mod preflight;

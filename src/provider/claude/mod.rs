@@ -27,6 +27,8 @@ use std::collections::BTreeSet;
 pub use self::identity::identity;
 pub use self::launch::{CONFIG_DIR_VARIABLE, PROGRAM};
 pub use self::path::{session_id, slug};
+#[doc(hidden)]
+pub use self::record::check_scan;
 pub use self::record::{DIGEST_BYTES, HEAD_BYTES, TAIL_BYTES, WHOLE_BYTES_MAX, scan};
 pub use self::registry::{REGISTRY_DIR, Registered, is_entry, registered};
 use self::table::{Claude, table};

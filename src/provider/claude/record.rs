@@ -289,6 +289,24 @@ impl Tally {
     }
 }
 
+/// Holds for any bytes; what the fuzz target `record_tail` and the tests search for exceptions of: the scan ends, counts no
+/// more than there is, and what it says of whole files does not depend on how much it may read.
+///
+/// # Panics
+///
+/// When it does not hold.
+#[doc(hidden)]
+pub fn check_scan(mut bytes: &[u8]) {
+    let windows = scan(&mut bytes, Depth::Windows).ok();
+    let whole = scan(&mut bytes, Depth::Whole).ok();
+    assert_eq!(windows, whole, "both depths read files of this size whole");
+    let held = whole.unwrap_or_default();
+    let records = held.turns + held.messageless + held.attachments + held.systems + held.sidechain + held.others;
+    assert!(held.is_whole() && held.bytes == bytes.len() as u64, "every byte is accounted for: {held:?}");
+    assert!(held.reached <= held.turns && held.turns <= records, "no turn is reached that is not there: {held:?}");
+    assert!(records + held.unparsable <= bytes.len() as u64, "each record and each bad line has a byte: {held:?}");
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
