@@ -46,7 +46,7 @@ pub(crate) fn time(rounds: usize, mut call: impl FnMut()) -> Duration {
 
 /// Two things in turn, A B A B …: the medians of each, and the median of the ratios pair by pair.
 pub(crate) fn paired(rounds: usize, mut ours: impl FnMut(), mut bare: impl FnMut()) -> (Duration, Duration, f64) {
-    let mut once = |call: &mut dyn FnMut()| {
+    let once = |call: &mut dyn FnMut()| {
         let started = Instant::now();
         call();
         started.elapsed().as_secs_f64()

@@ -115,6 +115,7 @@ fn ask(reader: &Reader, own: &Holder, request: &Request) -> Receipt {
 }
 
 /// The system calls that the questions of a receipt come to, and nothing else.
+#[expect(clippy::wildcard_enum_match_arm, reason = "questions of a later version have system calls of their own")]
 fn bare(receipt: &Receipt, raw: &rusqlite::Connection) {
     for (question, _) in receipt.snapshot().iter() {
         match question {
@@ -149,7 +150,7 @@ fn bare(receipt: &Receipt, raw: &rusqlite::Connection) {
             )
             .expect("a query");
         let mut rows = statement.query([frontier.stream.to_string()]).expect("rows");
-        drop(rows.next().expect("a row"));
+        std::hint::black_box(rows.next().expect("a row").is_some());
     }
 }
 
