@@ -334,8 +334,7 @@ fn fill<F: Fold>(
                 AppendError::Illegal { stream, index, kind, source }
             })?;
             let incoming = Incoming { at_ms: append.at_ms, kind, schema: bytes.schema, body: &bytes.body };
-            let digests = batch.digests(&entry.stream, &incoming)?;
-            batch.write(&entry.stream, &incoming, digests)?;
+            batch.write(&entry.stream, &incoming)?;
         }
         batch.tip(&entry.stream)?.state = Some(state);
     }
