@@ -344,6 +344,25 @@ fn the_digests_are_what_the_format_says() {
 }
 
 #[test]
+fn what_a_writer_remembers_is_looked_up_again_once_another_has_written() {
+    let place = Place::new();
+    let (one, two) = (place.log(), place.log());
+    put(&one, "agent/a", vec![ended(1)]);
+    put(&one, "agent/b", vec![blank()]);
+    put(&two, "agent/a", vec![ended(5)]);
+    // This one learns of the other by a stream that the other did not touch, then is alone for a while.
+    put(&one, "agent/b", vec![blank()]);
+    put(&one, "agent/b", vec![blank()]);
+    let stale = [entry("agent/a", Expectation::Any, vec![ended(1)])];
+    assert!(matches!(one.append::<Tally>(&stale, &Append::at(1)), Err(AppendError::Illegal { .. })));
+    let late = [entry("agent/a", Expectation::Version(Version(1)), vec![ended(6)])];
+    assert!(matches!(one.append::<Tally>(&late, &Append::at(1)), Err(AppendError::Conflict { .. })));
+    let done = put(&one, "agent/a", vec![ended(6)]);
+    assert_eq!((done.first, done.frontiers[0].version), (Some(Seq(6)), Version(3)));
+    assert!(problems(&two, Some(done.anchor)).is_empty());
+}
+
+#[test]
 fn threads_that_append_at_once_leave_a_dense_log() {
     let place = Place::new();
     drop(place.log());

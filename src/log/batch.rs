@@ -25,7 +25,22 @@ pub(super) struct Cache(RefCell<Remembered>);
 #[derive(Default)]
 struct Remembered {
     head: Option<Anchor>,
-    tips: HashMap<StreamName, Box<dyn Any>>,
+    /// Counts how often somebody else was found to have written: ends of streams from before have to be looked up again.
+    generation: u64,
+    tips: HashMap<StreamName, Kept>,
+}
+
+/// A stream as a commit of this writer left it.
+struct Kept {
+    generation: u64,
+    tip: Box<dyn Any>,
+}
+
+/// A stream that was remembered, and whether it still ends there if the log does.
+struct Known<F> {
+    name: StreamName,
+    tip: Tip<F>,
+    fresh: bool,
 }
 
 impl std::fmt::Debug for Cache {
@@ -44,21 +59,26 @@ impl Cache {
         self.0.borrow().head.as_ref() == Some(head)
     }
 
-    fn take<F: Fold>(&self, stream: &StreamName) -> Option<(StreamName, Tip<F>)> {
-        let (name, tip) = self.0.borrow_mut().tips.remove_entry(stream)?;
-        tip.downcast::<Tip<F>>().ok().map(|tip| (name, *tip))
+    fn take<F: Fold>(&self, stream: &StreamName) -> Option<Known<F>> {
+        let mut remembered = self.0.borrow_mut();
+        let (name, kept) = remembered.tips.remove_entry(stream)?;
+        let tip = *kept.tip.downcast::<Tip<F>>().ok()?;
+        Some(Known { name, tip, fresh: kept.generation == remembered.generation })
     }
 
     /// Remembers what a batch left, once it is committed.
     pub(super) fn keep<F: Fold>(&self, end: End<F>) {
         let mut remembered = self.0.borrow_mut();
-        // What is remembered of other streams is right under the old head, not under one that others moved.
-        if !end.current || remembered.tips.len() + end.tips.len() > REMEMBERED {
+        if !end.current {
+            remembered.generation += 1;
+        }
+        if remembered.tips.len() + end.tips.len() > REMEMBERED {
             remembered.tips.clear();
         }
         remembered.head = Some(end.head);
+        let generation = remembered.generation;
         for (stream, tip) in end.tips {
-            remembered.tips.insert(stream, Box::new(tip));
+            remembered.tips.insert(stream, Kept { generation, tip: Box::new(tip) });
         }
     }
 }
@@ -92,7 +112,7 @@ pub(super) struct Batch<'c, F> {
     conn: &'c Connection,
     pub(super) store: StoreId,
     pub(super) head: Anchor,
-    /// The head was what the cache knows: so are the streams.
+    /// The head is what the cache knows: nobody else wrote since.
     current: bool,
     cache: &'c Cache,
     tips: HashMap<StreamName, Tip<F>>,
@@ -109,11 +129,12 @@ impl<'c, F: Fold> Batch<'c, F> {
     /// The end of a stream.
     pub(super) fn tip(&mut self, stream: &StreamName) -> Result<&mut Tip<F>, LogError> {
         if !self.tips.contains_key(stream) {
-            let tip = match self.cache.take::<F>(stream) {
-                Some((name, tip)) if self.current => (name, tip),
-                known => (stream.clone(), look(self.conn, stream, known.map(|(_, tip)| tip))?),
+            let (name, tip) = match self.cache.take::<F>(stream) {
+                Some(Known { name, tip, fresh: true }) if self.current => (name, tip),
+                Some(Known { name, tip, .. }) => (name, look(self.conn, stream, Some(tip))?),
+                None => (stream.clone(), look(self.conn, stream, None)?),
             };
-            self.tips.insert(tip.0, tip.1);
+            self.tips.insert(name, tip);
         }
         // It is there: it was put there now, if not before.
         self.tips.get_mut(stream).ok_or(LogError::Changed)
