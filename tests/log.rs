@@ -4,6 +4,7 @@
 
 mod log_exchange;
 mod log_flip;
+mod log_kill;
 mod log_open;
 mod log_support;
 mod log_verify;
@@ -340,6 +341,25 @@ fn the_digests_are_what_the_format_says() {
     rechain(&place);
     assert_eq!((log.anchor().unwrap(), log.streams().unwrap()), before);
     assert!(problems(&log, Some(before.0)).is_empty());
+}
+
+#[test]
+fn what_a_writer_remembers_is_looked_up_again_once_another_has_written() {
+    let place = Place::new();
+    let (one, two) = (place.log(), place.log());
+    put(&one, "agent/a", vec![ended(1)]);
+    put(&one, "agent/b", vec![blank()]);
+    put(&two, "agent/a", vec![ended(5)]);
+    // This one learns of the other by a stream that the other did not touch, then is alone for a while.
+    put(&one, "agent/b", vec![blank()]);
+    put(&one, "agent/b", vec![blank()]);
+    let stale = [entry("agent/a", Expectation::Any, vec![ended(1)])];
+    assert!(matches!(one.append::<Tally>(&stale, &Append::at(1)), Err(AppendError::Illegal { .. })));
+    let late = [entry("agent/a", Expectation::Version(Version(1)), vec![ended(6)])];
+    assert!(matches!(one.append::<Tally>(&late, &Append::at(1)), Err(AppendError::Conflict { .. })));
+    let done = put(&one, "agent/a", vec![ended(6)]);
+    assert_eq!((done.first, done.frontiers[0].version), (Some(Seq(6)), Version(3)));
+    assert!(problems(&two, Some(done.anchor)).is_empty());
 }
 
 #[test]

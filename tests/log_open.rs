@@ -200,6 +200,33 @@ fn a_file_that_was_cut_short_is_corrupt_and_never_a_panic() {
 }
 
 #[test]
+fn no_byte_of_the_file_can_make_a_reader_panic() {
+    let place = Place::new();
+    let log = filled(&place, 120);
+    log.checkpoint().unwrap();
+    drop(log);
+    std::fs::remove_file(place.dir.path().join("log.db-wal")).unwrap();
+    let whole = std::fs::read(place.path()).unwrap();
+    let mut noticed = 0;
+    // Every byte of the header, then bytes of every page.
+    for at in (0..100).chain((100..whole.len()).step_by(97)) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0xff;
+        std::fs::write(place.path(), &bytes).unwrap();
+        let sound = Reader::open(&place.path()).is_ok_and(|reader| {
+            let _ = (reader.streams(), reader.state::<Tally>(&stream("agent/a")));
+            let _ = reader.export(&mut std::io::sink(), &mut |_| {});
+            reader.verify::<Tally>(None, &mut |_| {}).is_ok_and(|found| found.is_sound())
+        });
+        noticed += u32::from(!sound);
+        for name in names(place.dir.path()).iter().filter(|name| *name != "log.db") {
+            std::fs::remove_file(place.dir.path().join(name)).unwrap();
+        }
+    }
+    assert!(noticed > 100, "{noticed}");
+}
+
+#[test]
 fn a_log_that_is_locked_for_long_is_busy_and_unchanged() {
     let place = Place::new();
     drop(filled(&place, 3));

@@ -218,7 +218,10 @@ impl Log {
             }
             Ok((appended, Some(batch.end()?)))
         })?;
-        self.checkpoint_above_sometimes(appended.anchor.seq);
+        // Looked at now and then: whenever the log passes another 256 events.
+        if appended.first.is_some_and(|first| (first.0 - 1) / 256 != appended.anchor.seq.0 / 256) {
+            self.checkpoint_above(WAL_BYTES_AT_APPEND);
+        }
         Ok(appended)
     }
 
@@ -245,12 +248,6 @@ impl Log {
                 self.cache.clear();
                 Err(error.into())
             }
-        }
-    }
-
-    fn checkpoint_above_sometimes(&self, seq: Seq) {
-        if seq.0.is_multiple_of(256) {
-            self.checkpoint_above(WAL_BYTES_AT_APPEND);
         }
     }
 }
@@ -334,8 +331,7 @@ fn fill<F: Fold>(
                 AppendError::Illegal { stream, index, kind, source }
             })?;
             let incoming = Incoming { at_ms: append.at_ms, kind, schema: bytes.schema, body: &bytes.body };
-            let digests = batch.digests(&entry.stream, &incoming)?;
-            batch.write(&entry.stream, &incoming, digests)?;
+            batch.write(&entry.stream, &incoming)?;
         }
         batch.tip(&entry.stream)?.state = Some(state);
     }

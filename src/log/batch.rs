@@ -5,7 +5,7 @@
 
 use std::any::Any;
 use std::cell::RefCell;
-use std::collections::{HashMap, hash_map};
+use std::collections::HashMap;
 
 use rusqlite::Connection;
 
@@ -13,7 +13,7 @@ use super::digest::{self, Content};
 use super::error::LogError;
 use super::row::Tail;
 use super::{Fold, memo, read};
-use crate::id::{Anchor, Digest, Seq, StoreId, StreamName};
+use crate::id::{Anchor, Seq, StoreId, StreamName};
 
 /// How many streams a writer remembers; past that it starts anew.
 const REMEMBERED: usize = 4_096;
@@ -25,7 +25,22 @@ pub(super) struct Cache(RefCell<Remembered>);
 #[derive(Default)]
 struct Remembered {
     head: Option<Anchor>,
-    tips: HashMap<StreamName, Box<dyn Any>>,
+    /// Counts how often somebody else was found to have written: ends of streams from before have to be looked up again.
+    generation: u64,
+    tips: HashMap<StreamName, Kept>,
+}
+
+/// A stream as a commit of this writer left it.
+struct Kept {
+    generation: u64,
+    tip: Box<dyn Any>,
+}
+
+/// A stream that was remembered, and whether it still ends there if the log does.
+struct Known<F> {
+    name: StreamName,
+    tip: Tip<F>,
+    fresh: bool,
 }
 
 impl std::fmt::Debug for Cache {
@@ -44,21 +59,26 @@ impl Cache {
         self.0.borrow().head.as_ref() == Some(head)
     }
 
-    fn take<F: Fold>(&self, stream: &StreamName) -> Option<Tip<F>> {
-        let tip = self.0.borrow_mut().tips.remove(stream)?;
-        tip.downcast::<Tip<F>>().ok().map(|tip| *tip)
+    fn take<F: Fold>(&self, stream: &StreamName) -> Option<Known<F>> {
+        let mut remembered = self.0.borrow_mut();
+        let (name, kept) = remembered.tips.remove_entry(stream)?;
+        let tip = *kept.tip.downcast::<Tip<F>>().ok()?;
+        Some(Known { name, tip, fresh: kept.generation == remembered.generation })
     }
 
     /// Remembers what a batch left, once it is committed.
     pub(super) fn keep<F: Fold>(&self, end: End<F>) {
         let mut remembered = self.0.borrow_mut();
-        // What is remembered of other streams is right under the old head, not under one that others moved.
-        if !end.current || remembered.tips.len() + end.tips.len() > REMEMBERED {
+        if !end.current {
+            remembered.generation += 1;
+        }
+        if remembered.tips.len() + end.tips.len() > REMEMBERED {
             remembered.tips.clear();
         }
         remembered.head = Some(end.head);
+        let generation = remembered.generation;
         for (stream, tip) in end.tips {
-            remembered.tips.insert(stream, Box::new(tip));
+            remembered.tips.insert(stream, Kept { generation, tip: Box::new(tip) });
         }
     }
 }
@@ -92,7 +112,7 @@ pub(super) struct Batch<'c, F> {
     conn: &'c Connection,
     pub(super) store: StoreId,
     pub(super) head: Anchor,
-    /// The head was what the cache knows: so are the streams.
+    /// The head is what the cache knows: nobody else wrote since.
     current: bool,
     cache: &'c Cache,
     tips: HashMap<StreamName, Tip<F>>,
@@ -108,16 +128,16 @@ impl<'c, F: Fold> Batch<'c, F> {
 
     /// The end of a stream.
     pub(super) fn tip(&mut self, stream: &StreamName) -> Result<&mut Tip<F>, LogError> {
-        match self.tips.entry(stream.clone()) {
-            hash_map::Entry::Occupied(tip) => Ok(tip.into_mut()),
-            hash_map::Entry::Vacant(place) => {
-                let tip = match self.cache.take::<F>(stream) {
-                    Some(tip) if self.current => tip,
-                    known => look(self.conn, stream, known)?,
-                };
-                Ok(place.insert(tip))
-            }
+        if !self.tips.contains_key(stream) {
+            let (name, tip) = match self.cache.take::<F>(stream) {
+                Some(Known { name, tip, fresh: true }) if self.current => (name, tip),
+                Some(Known { name, tip, .. }) => (name, look(self.conn, stream, Some(tip))?),
+                None => (stream.clone(), look(self.conn, stream, None)?),
+            };
+            self.tips.insert(name, tip);
         }
+        // It is there: it was put there now, if not before.
+        self.tips.get_mut(stream).ok_or(LogError::Changed)
     }
 
     /// The end of a stream, with its state.
@@ -136,23 +156,9 @@ impl<'c, F: Fold> Batch<'c, F> {
         Ok((tip, state))
     }
 
-    /// The record and the chain that an event would get at the end of its stream, not yet written.
-    pub(super) fn digests(&mut self, stream: &StreamName, event: &Incoming<'_>) -> Result<(Digest, Digest), LogError> {
-        let (store, before) = (self.store, self.head.chain);
-        let tip = self.tip(stream)?;
-        let Incoming { at_ms, kind, schema, body } = *event;
-        let version = tip.tail.version + 1;
-        let record = Content { stream: &tip.text, version, at_ms, kind, schema, body }.record(store);
-        Ok((record, digest::link(&before, &record)))
-    }
-
     /// Writes an event that its stream's fold has taken.
-    pub(super) fn write(
-        &mut self,
-        stream: &StreamName,
-        event: &Incoming<'_>,
-        (record, chain): (Digest, Digest),
-    ) -> Result<(), LogError> {
+    pub(super) fn write(&mut self, stream: &StreamName, event: &Incoming<'_>) -> Result<(), LogError> {
+        let (store, before) = (self.store, self.head.chain);
         let conn = self.conn;
         let seq = self.head.seq.next();
         let tip = self.tip(stream)?;
@@ -164,6 +170,9 @@ impl<'c, F: Fold> Batch<'c, F> {
             }
         };
         let version = tip.tail.version + 1;
+        let Incoming { at_ms, kind, schema, body } = *event;
+        let record = Content { stream: &tip.text, version, at_ms, kind, schema, body }.record(store);
+        let chain = digest::link(&before, &record);
         let stream_chain = digest::stream_link(&tip.tail.chain, &record);
         let sql = "INSERT INTO events (seq, stream, version, at_ms, kind, schema, body, record, chain, stream_chain) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
@@ -171,10 +180,10 @@ impl<'c, F: Fold> Batch<'c, F> {
             stored(seq.0),
             id,
             stored(version),
-            event.at_ms,
-            event.kind,
-            event.schema,
-            event.body,
+            at_ms,
+            kind,
+            schema,
+            body,
             &record.0[..],
             &chain.0[..],
             &stream_chain.0[..],

@@ -290,8 +290,7 @@ fn exported<F: Fold>(batch: &mut Batch<'_, F>, lines: &mut Lines<'_>, header: &H
         state.apply(&event).map_err(|source| at(LineError::Illegal(Box::new(source))))?;
         tip.state = Some(state);
         let incoming = Incoming { at_ms: line.at_ms, kind: &line.kind, schema: line.schema, body: &body };
-        let digests = batch.digests(&line.stream, &incoming)?;
-        batch.write(&line.stream, &incoming, digests)?;
+        batch.write(&line.stream, &incoming)?;
     }
     let found = Anchor { seq: batch.head.seq, chain: source.chain };
     match (header.anchor, header.events) {
@@ -355,8 +354,7 @@ fn written<F: Fold>(batch: &mut Batch<'_, F>, lines: &mut Lines<'_>, at_ms: i64)
         let encoded = event.encode().map_err(LineError::Body).map_err(at)?;
         let (kind, schema, body) = (encoded.kind, encoded.schema, &encoded.body[..]);
         let incoming = Incoming { at_ms: line.at_ms.unwrap_or(at_ms), kind, schema, body };
-        let digests = batch.digests(&line.stream, &incoming)?;
-        batch.write(&line.stream, &incoming, digests)?;
+        batch.write(&line.stream, &incoming)?;
     }
     Ok(())
 }

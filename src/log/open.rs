@@ -444,6 +444,11 @@ pub(super) fn reading(path: &Path) -> Result<(Connection, Source), LogError> {
         let conn = connect(Path::new(&immutable(path)), flags, READER_BUSY_MS)?;
         return Ok((conn, Source::Immutable(stamp)));
     }
+    copied(path)
+}
+
+/// A connection to a private copy.
+fn copied(path: &Path) -> Result<(Connection, Source), LogError> {
     let copy = PrivateCopy::of(path).map_err(|source| LogError::Io { verb: "copied to be read", source })?;
     let copy = copy.ok_or(LogError::Changed)?;
     let conn = connect(&copy.log(), OpenFlags::SQLITE_OPEN_READ_WRITE, READER_BUSY_MS)?;
@@ -467,7 +472,24 @@ fn immutable(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that cannot set up its log has failed")]
+
     use super::*;
+
+    #[test]
+    fn a_private_copy_answers_what_the_log_answers() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log.db");
+        let log = Log::open(&path, &Opening::default()).unwrap();
+        // In the WAL alone: as long as nobody copies it back.
+        let other = StoreId(uuid::Uuid::from_u128(7));
+        name(&log.conn(), 2, other).unwrap();
+        assert!(place::stamp(&place::beside(&path, "-wal")).unwrap().unwrap().bytes > 0);
+        let copied = copied(log.path()).unwrap();
+        let records = Records::new(log.path().to_owned(), copied.0, copied.1).unwrap();
+        assert_eq!(records.store(), other);
+        assert_eq!(records.anchor().unwrap(), log.anchor().unwrap());
+    }
 
     #[test]
     fn a_uri_holds_any_path() {
