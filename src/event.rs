@@ -13,6 +13,7 @@
 
 mod body;
 pub mod canonical;
+mod typed;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -132,8 +133,8 @@ macro_rules! family {
                 match self { $(Self::$variant(_) => $kind,)* }
             }
 
-            fn value(&self) -> Result<Value, serde_json::Error> {
-                match self { $(Self::$variant(body) => serde_json::to_value(body),)* }
+            fn bytes(&self) -> Result<Vec<u8>, canonical::CanonicalError> {
+                match self { $(Self::$variant(body) => typed::to_bytes(body),)* }
             }
 
             fn decode(family: &'static str, kind: &str, schema: u32, body: &[u8], lifts: &[Lift]) -> Result<Self, DecodeError> {
@@ -295,14 +296,13 @@ impl Event {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn encode(&self) -> Result<Encoded, canonical::CanonicalError> {
-        let value = match self {
-            Self::Agent(event) => event.value(),
-            Self::Audit(event) => event.value(),
-            Self::Hook(event) => event.value(),
-        }
-        .map_err(canonical::CanonicalError::Json)?;
+        let body = match self {
+            Self::Agent(event) => event.bytes(),
+            Self::Audit(event) => event.bytes(),
+            Self::Hook(event) => event.bytes(),
+        }?;
         let kind = self.kind();
-        Ok(Encoded { kind, schema: schema_of(kind, LIFTS), body: canonical::write(&value)? })
+        Ok(Encoded { kind, schema: schema_of(kind, LIFTS), body })
     }
 
     /// The event that stored bytes say.

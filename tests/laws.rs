@@ -188,6 +188,9 @@ fn decode_after_encode_is_the_identity() {
             let stored = event.encode().expect("canonical bytes");
             let again = Event::decode(&stream(), stored.kind, stored.schema, &stored.body).expect("it decodes");
             prop_assert_eq!(&again, &event);
+            // The same spelling by way of a tree: typed bytes are canonical bytes.
+            let tree = throughline::event::canonical::parse(&stored.body).expect("strict JSON");
+            prop_assert_eq!(&throughline::event::canonical::write(&tree).expect("canonical"), &stored.body);
             prop_assert_eq!(again.encode().expect("canonical bytes"), stored);
         }
         Ok(steps.len() > 10)

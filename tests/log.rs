@@ -309,21 +309,25 @@ fn rechain(place: &Place) {
     let mut chain = Digest::GENESIS;
     let mut chains = std::collections::BTreeMap::new();
     for (seq, name, version, at_ms, kind, schema, body) in rows {
-        let record = Digest::of(
-            "throughline/record/1",
-            &[
-                &store,
-                name.as_bytes(),
-                &version.to_le_bytes(),
-                &at_ms.to_le_bytes(),
-                kind.as_bytes(),
-                &schema.to_le_bytes(),
-                &body,
-            ],
-        );
-        chain = Digest::of("throughline/chain/1", &[&chain.0, &record.0]);
+        let length = |text: &str| u16::try_from(text.len()).unwrap().to_le_bytes();
+        let content = [
+            version.to_le_bytes().as_slice(),
+            &at_ms.to_le_bytes(),
+            &schema.to_le_bytes(),
+            &length(&name),
+            &length(&kind),
+            name.as_bytes(),
+            kind.as_bytes(),
+            &body,
+        ]
+        .concat();
+        let keyed = |domain: &str, of: &[u8], bytes: &[u8]| {
+            Digest(*blake3::keyed_hash(&blake3::derive_key(domain, of), bytes).as_bytes())
+        };
+        let record = keyed("throughline record 1", &store, &content);
+        chain = keyed("throughline chain 1", b"", &[chain.0, record.0].concat());
         let last = chains.entry(name).or_insert(Digest::GENESIS);
-        *last = Digest::of("throughline/stream-chain/1", &[&last.0, &record.0]);
+        *last = keyed("throughline stream chain 1", b"", &[last.0, record.0].concat());
         conn.execute(
             "UPDATE events SET record = ?2, chain = ?3, stream_chain = ?4 WHERE seq = ?1",
             (seq, &record.0[..], &chain.0[..], &last.0[..]),

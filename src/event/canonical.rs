@@ -83,7 +83,7 @@ fn write_value(value: &Value, out: &mut Vec<u8>) -> Result<(), CanonicalError> {
     Ok(())
 }
 
-fn write_text(text: &str, out: &mut Vec<u8>) {
+pub(super) fn write_text(text: &str, out: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     out.push(b'"');
     for byte in text.bytes() {

@@ -89,14 +89,23 @@ impl<'r> Row<'r> {
 
     /// Whether the row is what was written at its place, given the chain before it and the end of its stream.
     pub(super) fn fault(&self, store: StoreId, stream: &str, before: &Digest, tail: &Tail) -> Option<Fault> {
+        if let Some(fault) = self.fault_in_log(store, stream, before, tail.version) {
+            Some(fault)
+        } else if digest::stream_link(&tail.chain, &self.record) != self.stream_chain {
+            Some(Fault::StreamChain)
+        } else {
+            None
+        }
+    }
+
+    /// As [`Row::fault`], by the log's chain alone: it has every record, so a stream's own chain adds nothing here.
+    fn fault_in_log(&self, store: StoreId, stream: &str, before: &Digest, version: u64) -> Option<Fault> {
         if self.digest(store, stream) != self.record {
             Some(Fault::Record)
         } else if digest::link(before, &self.record) != self.chain {
             Some(Fault::Chain)
-        } else if self.version != tail.version + 1 {
+        } else if self.version != version + 1 {
             Some(Fault::Version)
-        } else if digest::stream_link(&tail.chain, &self.record) != self.stream_chain {
-            Some(Fault::StreamChain)
         } else {
             None
         }
@@ -174,7 +183,7 @@ pub struct Recorded {
     pub record: Digest,
     /// The digest over the log up to and with this event.
     pub chain: Digest,
-    /// The digest over the stream up to and with this event.
+    /// The digest over the stream up to and with this event, as stored: `verify` and reads of one stream check it.
     pub stream_chain: Digest,
 }
 
@@ -254,7 +263,7 @@ impl Walk {
         let (store, before) = (self.store, self.chain);
         let met = self.meet(conn, row)?;
         let met = met.ok_or_else(|| Problem::at(row.seq, Damage::NoStream { id: row.stream }))?;
-        if row.fault(store, &met.named.text, &before, &met.tail).is_some() {
+        if row.fault_in_log(store, &met.named.text, &before, met.tail.version).is_some() {
             return Err(Problem::at(row.seq, Damage::Edited).of(&met.named.name).into());
         }
         met.tail = row.tail();

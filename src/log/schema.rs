@@ -82,8 +82,20 @@ pub(super) enum Found {
     Altered(&'static str),
 }
 
-/// Looks at a database without changing it.
+/// Looks at a database without changing it, all at one moment: another process may be making it a log right now.
 pub(super) fn inspect(conn: &Connection) -> Result<Found, LogError> {
+    if !conn.is_autocommit() {
+        return looked_at(conn);
+    }
+    conn.execute_batch("BEGIN")?;
+    let found = looked_at(conn);
+    let ended = conn.execute_batch("ROLLBACK");
+    let found = found?;
+    ended?;
+    Ok(found)
+}
+
+fn looked_at(conn: &Connection) -> Result<Found, LogError> {
     let pragma = |name: &str| conn.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let (application, format) = (pragma("application_id")?, pragma("user_version")?);
     let objects = objects(conn)?;
