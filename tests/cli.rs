@@ -240,7 +240,7 @@ fn errors_are_one_sentence_with_a_next_step() {
 fn what_is_not_a_log_is_65_and_stays_as_it_is() {
     let world = World::new();
     let log = world.path("log.db");
-    for bytes in [&b"not a database"[..], &[0; 5000]] {
+    for bytes in [&b"not a database"[..], b"", &[0; 5000]] {
         std::fs::write(&log, bytes).expect("a file");
         for arguments in
             [vec!["verify"], vec!["log"], vec!["anchor"], vec!["preflight", "--agent", "a", "--session", A]]

@@ -36,7 +36,7 @@ fn without_leave_to_create_nothing_is_created() {
     assert!(place.names().is_empty());
     std::fs::write(place.path(), b"").unwrap();
     assert!(matches!(Log::open(&place.path(), &opening), Err(OpenError::NotThere { .. })));
-    assert!(matches!(Reader::open(&place.path()), Err(OpenError::NotThere { .. })));
+    assert!(matches!(Reader::open(&place.path()), Err(OpenError::NotALog { .. })));
     assert_eq!(place.names(), ["log.db"]);
     assert_eq!(std::fs::read(place.path()).unwrap(), b"");
 }
@@ -278,4 +278,51 @@ fn a_wal_that_grew_is_copied_back_when_the_log_is_opened_again() {
     put(&log, "agent/a", vec![blank(); 500]);
     assert!(wal() <= grown, "the WAL was begun anew");
     assert!(problems(&log, None).is_empty());
+}
+
+/// The locks that this process holds on a file, by the kernel's own list.
+fn locks_on(path: &Path) -> Vec<String> {
+    use std::os::unix::fs::MetadataExt as _;
+    let (inode, pid) = (std::fs::metadata(path).unwrap().ino(), std::process::id().to_string());
+    let list = std::fs::read_to_string("/proc/locks").unwrap();
+    let of = |line: &&str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        words.get(4) == Some(&pid.as_str()) && words.get(5).is_some_and(|at| at.ends_with(&format!(":{inode}")))
+    };
+    list.lines().filter(of).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_reader_beside_a_writer_of_the_same_process_takes_no_lock_away() {
+    let place = Place::new();
+    let log = place.log();
+    put(&log, "agent/a", vec![blank()]);
+    let held = locks_on(&place.path());
+    assert!(!held.is_empty(), "a writer holds a lock on its file for as long as it is open");
+    drop(Reader::open(&place.path()).unwrap());
+    assert_eq!(locks_on(&place.path()), held, "a descriptor was closed beside SQLite's own");
+    // A reader without locks, opened while nobody wrote, and closed while somebody does.
+    let other = Place::new();
+    drop(other.log());
+    let _ = std::fs::remove_file(other.path().with_file_name("log.db-wal"));
+    let early = Reader::open(&other.path()).unwrap();
+    let log = other.log();
+    let held = locks_on(&other.path());
+    assert!(!held.is_empty());
+    drop(early);
+    assert_eq!(locks_on(&other.path()), held);
+    drop(log);
+    assert_eq!(locks_on(&other.path()), Vec::<String>::new());
+}
+
+#[test]
+fn an_empty_file_is_waited_for_and_then_refused() {
+    let place = Place::new();
+    std::fs::write(place.path(), "").unwrap();
+    assert!(matches!(Reader::open(&place.path()), Err(OpenError::NotALog { found: "an empty file", .. })));
+    assert!(Reader::open(&place.path()).is_err_and(|error| error.class() == Class::Corrupt));
+    let path = place.path();
+    let maker = std::thread::spawn(move || Log::open(&path, &Opening::default()).map(drop).unwrap());
+    assert!(Reader::open(&place.path()).is_ok());
+    maker.join().unwrap();
 }

@@ -22,7 +22,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::append::Cache;
 use super::digest;
 use super::error::{Class, LogError};
-use super::place::{self, Patience, PrivateCopy};
+use super::place::{self, Held, Patience, PrivateCopy};
 use super::read::{Records, Source};
 use super::schema::{self, Found};
 use crate::id::StoreId;
@@ -35,6 +35,9 @@ pub const WAL_BYTES_AT_APPEND: u64 = 64 * 1024 * 1024;
 
 /// How long a reader waits for a lock: only the recovery after a crash holds one that stops readers.
 const READER_BUSY_MS: u64 = 5_000;
+
+/// How long a reader waits for an empty file to become a log.
+const EMPTY_MS: u64 = 500;
 
 /// SQLite 3.7.0 to 3.51.2 can corrupt a WAL database that several connections write.
 const SQLITE_MIN: i32 = 3_051_003;
@@ -238,6 +241,7 @@ impl Log {
         let network = place::network(&real).map_err(io("looked at"))?;
         let journal = network.map_or(Journal::Wal, |file_system| Journal::Rollback { file_system });
         let located = |source| OpenError::Log { path: path.to_owned(), source };
+        let held = Held::of(&real).map_err(io("looked at"))?;
         let conn = connect(&real, OpenFlags::SQLITE_OPEN_READ_WRITE, opening.busy_ms).map_err(located)?;
         if conn.is_readonly("main").map_err(LogError::from).map_err(located)? {
             return Err(OpenError::ReadOnly { path: path.to_owned() });
@@ -252,7 +256,7 @@ impl Log {
             is_log(path, &conn)?;
         }
         set_journal(&conn, journal, opening.busy_ms).map_err(located)?;
-        let records = Records::new(real, conn, Source::Shared).map_err(located)?;
+        let records = Records::new(real, conn, Source::Shared(held)).map_err(located)?;
         let log = Self { records, journal, cache: Cache::default() };
         log.checkpoint_above(WAL_BYTES_AT_OPEN);
         Ok(log)
@@ -313,10 +317,18 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// [`OpenError::NotThere`] where there is no log, or an empty file; the others say what is there instead.
+    /// [`OpenError::NotThere`] where there is nothing; the others say what is there instead of a log.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
-        if !is_there(path)? {
-            return Err(OpenError::NotThere { path: path.to_owned() });
+        // An empty file is a log that somebody makes right now, or one that was cut off: the latter stays empty.
+        let patience = Patience::of(EMPTY_MS);
+        while !is_there(path)? {
+            match place::stamp(path) {
+                Ok(None) => return Err(OpenError::NotThere { path: path.to_owned() }),
+                Ok(Some(_)) | Err(_) if patience.wait() => {}
+                Ok(Some(_)) | Err(_) => {
+                    return Err(OpenError::NotALog { path: path.to_owned(), found: "an empty file" });
+                }
+            }
         }
         let real = place::real(path);
         let real = real.map_err(|source| OpenError::Io { path: path.to_owned(), verb: "found", source })?;
@@ -339,11 +351,12 @@ fn is_there(path: &Path) -> Result<bool, OpenError> {
         Some(stamp) if !stamp.regular => not("a device, a pipe or a socket"),
         Some(stamp) if stamp.bytes == 0 => Ok(false),
         Some(_) => {
-            let header = place::header(path).map_err(io)?;
+            // Without opening it, so that no file appears beside it. One that is open here was looked at when it was opened.
+            let Some(header) = place::header(path).map_err(io)? else { return Ok(true) };
             if !header.starts_with(b"SQLite format 3\0") {
                 return not("not a database");
             }
-            // Without opening it, so that no file appears beside it. 0: its WAL may still say that it is a log.
+            // 0: its WAL may still say that it is a log.
             match header.get(68..72) {
                 Some(application) if application != [0; 4] && application != schema::APPLICATION_BYTES => {
                     not("another application's database")
@@ -421,12 +434,15 @@ pub(super) fn name(conn: &Connection, row: i64, store: StoreId) -> Result<(), ru
 /// A connection that reads, without making a file that is not SQLite's own beside a WAL that is there.
 pub(super) fn reading(path: &Path) -> Result<(Connection, Source), LogError> {
     let io = |source| LogError::Io { verb: "looked at", source };
-    let wal_mode = place::header(path).map_err(io)?.get(18).is_some_and(|&version| version == 2);
+    let header = place::header(path).map_err(io)?;
+    let wal_mode = header.as_ref().is_some_and(|header| header.get(18) == Some(&2));
     if !wal_mode {
-        return Ok((connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY, READER_BUSY_MS)?, Source::Shared));
+        let held = Held::of(path).map_err(io)?;
+        return Ok((connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY, READER_BUSY_MS)?, Source::Shared(held)));
     }
     let wal = || place::stamp(&place::beside(path, "-wal")).map_err(io);
     if wal()?.is_some() {
+        let held = Held::of(path).map_err(io)?;
         let shared = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY, READER_BUSY_MS).and_then(|conn| {
             conn.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
             Ok(conn)
@@ -434,7 +450,7 @@ pub(super) fn reading(path: &Path) -> Result<(Connection, Source), LogError> {
         match shared {
             // Its `-shm` cannot be made here.
             Err(LogError::ReadOnly(_) | LogError::Sqlite(_)) => {}
-            other => return Ok((other?, Source::Shared)),
+            other => return Ok((other?, Source::Shared(held))),
         }
     }
     if wal()?.is_none_or(|wal| wal.bytes == 0)

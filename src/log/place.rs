@@ -4,10 +4,12 @@
 //! log's file and folder with their modes (SQLite gives `-wal` and `-shm` the mode of the log), makes a creation durable,
 //! and says what kind of file system this is.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What tells two states of one file apart without reading it.
@@ -49,11 +51,51 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The first bytes of a file, at most the 100 of a database's header.
-pub(super) fn header(path: &Path) -> io::Result<Vec<u8>> {
+/// Device and inode of every log that this process has open through SQLite, and how often.
+///
+/// A process loses **all** its POSIX locks on a file when it closes any descriptor of it. SQLite keeps count of its own;
+/// a descriptor beside it would take the locks of a connection away, and another program could then remove the WAL that
+/// this process still writes. So nothing else is opened on a file that stands here.
+static OPEN: Mutex<BTreeMap<(u64, u64), usize>> = Mutex::new(BTreeMap::new());
+
+fn open_files() -> MutexGuard<'static, BTreeMap<(u64, u64), usize>> {
+    // The map is whole whenever the lock is free: each change of it is one call.
+    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// This process has the file open through SQLite. Taken before the connection, given back after it.
+#[derive(Debug)]
+pub(super) struct Held((u64, u64));
+
+impl Held {
+    pub(super) fn of(path: &Path) -> io::Result<Self> {
+        let meta = fs::metadata(path)?;
+        let key = (meta.dev(), meta.ino());
+        *open_files().entry(key).or_default() += 1;
+        Ok(Self(key))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let mut open = open_files();
+        match open.get_mut(&self.0) {
+            Some(count) if *count > 1 => *count -= 1,
+            Some(_) | None => drop(open.remove(&self.0)),
+        }
+    }
+}
+
+/// The first bytes of a file, at most the 100 of a database's header; nothing where this process has it open already.
+pub(super) fn header(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let open = open_files();
+    let meta = fs::metadata(path)?;
+    if open.contains_key(&(meta.dev(), meta.ino())) {
+        return Ok(None);
+    }
     let mut bytes = Vec::with_capacity(100);
     fs::File::open(path)?.take(100).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    Ok(Some(bytes))
 }
 
 /// Creates an empty file, mode 0600, and what is missing of its folders, mode 0700; durable when it returns.
@@ -73,8 +115,12 @@ pub(super) fn create(path: &Path) -> io::Result<()> {
             Ok(()) | Err(_) => sync_folder_of(folder)?,
         }
     }
-    let file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
-    file.sync_all()?;
+    match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(file) => file.sync_all()?,
+        // Somebody was faster, perhaps a thread of this process: its file is not touched.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(error),
+    }
     sync_folder_of(path)
 }
 

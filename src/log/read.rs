@@ -12,7 +12,7 @@ use std::rc::Rc;
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::error::{Damage, LogError, Problem};
-use super::place::{self, PrivateCopy, Stamp};
+use super::place::{self, Held, PrivateCopy, Stamp};
 use super::row::{Recorded, Row, Tail, Walk, cell, columns, digest_in, place as place_in};
 use super::{Fold, digest, memo, open, schema};
 use crate::id::{Anchor, Digest, Frontier, Seq, StoreId, StreamName, Version};
@@ -35,7 +35,7 @@ pub struct Records {
 #[derive(Debug)]
 pub(super) enum Source {
     /// As SQLite does it, with locks.
-    Shared,
+    Shared(#[expect(dead_code, reason = "it is given back when dropped")] Held),
     /// Without locks and without files of its own, as long as there is no WAL and the file stays what it was.
     Immutable(Stamp),
     /// Through a copy of one moment. Held so that it lives as long as the connection to it.

@@ -4,7 +4,7 @@
 //! event elsewhere that would be right here? What no digest can tell (one event of one that was edited, or a log of a
 //! single event from another store) is called *edited*.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 
 use rusqlite::Connection;
@@ -89,7 +89,7 @@ fn content(conn: &Connection, store: StoreId, walk: &mut Walk, row: &Row<'_>) ->
 /// Whether no event from here on is of this store, and there is more than one.
 fn foreign_from_here(conn: &Connection, store: StoreId, row: &Row<'_>) -> Result<bool, LogError> {
     const SQL: &str = concat!("SELECT ", columns!(), " FROM events e WHERE e.seq >= ?1 ORDER BY e.seq");
-    let mut names = HashMap::new();
+    let mut names = BTreeMap::new();
     let mut statement = conn.prepare_cached(SQL)?;
     let mut rows = statement.query([i64::try_from(row.seq).unwrap_or(i64::MAX)])?;
     let mut count = 0_u64;
