@@ -5,7 +5,7 @@
 //! single event from another store) is called *edited*.
 
 use std::collections::BTreeMap;
-use std::collections::hash_map::Entry;
+use std::collections::btree_map::Entry;
 
 use rusqlite::Connection;
 
