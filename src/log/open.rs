@@ -39,6 +39,8 @@ const READER_BUSY_MS: u64 = 5_000;
 /// How long a reader waits for an empty file to become a log.
 const EMPTY_MS: u64 = 500;
 
+const EMPTY: &str = "an empty file";
+
 /// SQLite 3.7.0 to 3.51.2 can corrupt a WAL database that several connections write.
 const SQLITE_MIN: i32 = 3_051_003;
 
@@ -319,16 +321,25 @@ impl Reader {
     ///
     /// [`OpenError::NotThere`] where there is nothing; the others say what is there instead of a log.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
-        // An empty file is a log that somebody makes right now, or one that was cut off: the latter stays empty.
+        // Empty or blank: a log that somebody makes right now, or one that was cut off or never finished, and stays so.
         let patience = Patience::of(EMPTY_MS);
-        while !is_there(path)? {
-            match place::stamp(path) {
-                Ok(None) => return Err(OpenError::NotThere { path: path.to_owned() }),
-                Ok(Some(_)) | Err(_) if patience.wait() => {}
-                Ok(Some(_)) | Err(_) => {
-                    return Err(OpenError::NotALog { path: path.to_owned(), found: "an empty file" });
-                }
+        loop {
+            let error = match Self::once(path) {
+                Err(error @ (OpenError::NotALog { found: EMPTY, .. } | OpenError::NotThere { .. })) => error,
+                other => return other,
+            };
+            let nothing = matches!(place::stamp(path), Ok(None));
+            if nothing || !patience.wait() {
+                return Err(error);
             }
+        }
+    }
+
+    fn once(path: &Path) -> Result<Self, OpenError> {
+        if !is_there(path)? {
+            let path = path.to_owned();
+            let nothing = matches!(place::stamp(&path), Ok(None));
+            return Err(if nothing { OpenError::NotThere { path } } else { OpenError::NotALog { path, found: EMPTY } });
         }
         let real = place::real(path);
         let real = real.map_err(|source| OpenError::Io { path: path.to_owned(), verb: "found", source })?;
