@@ -174,9 +174,31 @@ text_id!(
 );
 
 /// A BLAKE3 digest: 32 bytes, printed as 64 lower-case hex digits.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(pub [u8; 32]);
+
+/// Digests are most of what a replay reads: their text is looked at where it stands, not copied first.
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Hex;
+        impl serde::de::Visitor<'_> for Hex {
+            type Value = Digest;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("64 lower-case hex digits")
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Digest, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_str(Hex)
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(blake3::Hash::from_bytes(self.0).to_hex().as_str())
+    }
+}
 
 impl Default for Digest {
     fn default() -> Self {
@@ -218,27 +240,30 @@ impl fmt::Debug for Digest {
     }
 }
 
+/// The value of each lower-case hex digit; 0xff for any other byte.
+const HEX: [u8; 256] = {
+    let mut table = [0xff; 256];
+    let mut value = 0;
+    while value < 16 {
+        table[b"0123456789abcdef"[value as usize] as usize] = value;
+        value += 1;
+    }
+    table
+};
+
 impl FromStr for Digest {
     type Err = IdError;
     fn from_str(text: &str) -> Result<Self, IdError> {
-        let rule = "it must be 64 lower-case hex digits";
-        if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
-            return Err(IdError::new("digest", text, rule));
+        let wrong = || IdError::new("digest", text, "it must be 64 lower-case hex digits");
+        let digits: &[u8; 64] = text.as_bytes().try_into().map_err(|_| wrong())?;
+        let mut bytes = [0; 32];
+        let mut met = 0;
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            let (high, low) = (HEX[usize::from(pair[0])], HEX[usize::from(pair[1])]);
+            met |= high | low;
+            *byte = (high << 4) | (low & 15);
         }
-        blake3::Hash::from_hex(text).map(|hash| Self(*hash.as_bytes())).map_err(|_| IdError::new("digest", text, rule))
-    }
-}
-
-impl TryFrom<String> for Digest {
-    type Error = IdError;
-    fn try_from(text: String) -> Result<Self, IdError> {
-        text.parse()
-    }
-}
-
-impl From<Digest> for String {
-    fn from(digest: Digest) -> String {
-        digest.to_string()
+        if met > 15 { Err(wrong()) } else { Ok(Self(bytes)) }
     }
 }
 

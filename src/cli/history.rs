@@ -21,7 +21,7 @@ pub(super) fn log(args: &History, log: Option<&Path>, output: &Output) -> Result
     let reader = store::reader(&store::path(log)?)?;
     let wanted = |event: &Recorded| {
         uid.as_ref().is_none_or(|uid| event.stream.agent() == uid)
-            && args.kind.as_ref().is_none_or(|kind| &event.kind == kind)
+            && args.kind.as_ref().is_none_or(|kind| event.kind == kind)
     };
     let print = |event: &Recorded| if output.json { output.value(&as_json(event)) } else { output.data(&line(event)) };
     if args.most.is_none() && !args.reversed {

@@ -171,8 +171,8 @@ pub struct Recorded {
     pub version: Version,
     /// When the writer's wall clock said it was, in milliseconds since 1970. Decides nothing.
     pub at_ms: i64,
-    /// The kind as stored.
-    pub kind: String,
+    /// The kind.
+    pub kind: &'static str,
     /// The schema as stored; `event` is lifted to the present one.
     pub schema: u32,
     /// The bytes as stored.
@@ -189,15 +189,16 @@ pub struct Recorded {
 
 impl Recorded {
     pub(super) fn of(row: &Row<'_>, stream: &StreamName) -> Result<Self, Problem> {
+        let event = row.event(stream)?;
         Ok(Self {
             seq: Seq(row.seq),
             stream: stream.clone(),
+            kind: event.kind(),
             version: Version(row.version),
             at_ms: row.at_ms,
-            kind: row.kind.to_owned(),
             schema: row.schema,
             body: row.body.to_owned(),
-            event: row.event(stream)?,
+            event,
             record: row.record,
             chain: row.chain,
             stream_chain: row.stream_chain,
