@@ -85,22 +85,27 @@ fn write_value(value: &Value, out: &mut Vec<u8>) -> Result<(), CanonicalError> {
 
 pub(super) fn write_text(text: &str, out: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
+    let bytes = text.as_bytes();
+    let mut from = 0;
     out.push(b'"');
-    for byte in text.bytes() {
-        match byte {
+    while let Some(plain) = bytes[from..].iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20)) {
+        let at = from + plain;
+        out.extend_from_slice(&bytes[from..at]);
+        match bytes[at] {
             b'"' => out.extend_from_slice(b"\\\""),
             b'\\' => out.extend_from_slice(b"\\\\"),
             b'\n' => out.extend_from_slice(b"\\n"),
             b'\r' => out.extend_from_slice(b"\\r"),
             b'\t' => out.extend_from_slice(b"\\t"),
-            0..0x20 => {
+            byte => {
                 out.extend_from_slice(b"\\u00");
                 out.push(HEX[usize::from(byte >> 4)]);
                 out.push(HEX[usize::from(byte & 15)]);
             }
-            _ => out.push(byte),
         }
+        from = at + 1;
     }
+    out.extend_from_slice(&bytes[from..]);
     out.push(b'"');
 }
 

@@ -3,6 +3,8 @@
 //! The same spelling as [`canonical::write`](super::canonical::write), by serde's own door: keys sorted bytewise, integers
 //! only, no key twice. Only what bodies of events are made of is taken; anything else is an error, never a guess.
 
+use std::borrow::Cow;
+
 use serde::ser::{Error as _, Impossible, Serialize, SerializeMap, SerializeSeq, SerializeStruct, Serializer};
 
 use super::canonical::{CanonicalError, write_text};
@@ -15,13 +17,22 @@ type Failure = serde_json::Error;
 ///
 /// [`CanonicalError::Json`] for a float, bytes, an enum with fields, or a map whose keys are not texts.
 pub(super) fn to_bytes<T: Serialize>(value: &T) -> Result<Vec<u8>, CanonicalError> {
-    let mut out = Vec::with_capacity(256);
+    let mut out = Out { bytes: Vec::with_capacity(384), fields: Vec::with_capacity(24), moved: Vec::new() };
     value.serialize(Writer { out: &mut out }).map_err(CanonicalError::Json)?;
-    Ok(out)
+    Ok(out.bytes)
+}
+
+/// What is written, and room that every object of a value shares.
+struct Out {
+    bytes: Vec<u8>,
+    /// The fields of the objects that are open: key, and where its `"key":value` begins and ends.
+    fields: Vec<(Cow<'static, str>, usize, usize)>,
+    /// Where an object's fields stand while they are put in order.
+    moved: Vec<u8>,
 }
 
 struct Writer<'o> {
-    out: &'o mut Vec<u8>,
+    out: &'o mut Out,
 }
 
 fn refused<T>(what: &str) -> Result<T, Failure> {
@@ -40,7 +51,7 @@ impl<'o> Serializer for Writer<'o> {
     type SerializeStructVariant = Impossible<(), Failure>;
 
     fn serialize_bool(self, value: bool) -> Result<(), Failure> {
-        self.out.extend_from_slice(if value { b"true" } else { b"false" });
+        self.out.bytes.extend_from_slice(if value { b"true" } else { b"false" });
         Ok(())
     }
 
@@ -58,7 +69,7 @@ impl<'o> Serializer for Writer<'o> {
 
     fn serialize_i64(self, value: i64) -> Result<(), Failure> {
         if value < 0 {
-            self.out.push(b'-');
+            self.out.bytes.push(b'-');
         }
         Writer { out: self.out }.serialize_u64(value.unsigned_abs())
     }
@@ -86,7 +97,7 @@ impl<'o> Serializer for Writer<'o> {
                 break;
             }
         }
-        self.out.extend_from_slice(&digits[at..]);
+        self.out.bytes.extend_from_slice(&digits[at..]);
         Ok(())
     }
 
@@ -103,7 +114,7 @@ impl<'o> Serializer for Writer<'o> {
     }
 
     fn serialize_str(self, value: &str) -> Result<(), Failure> {
-        write_text(value, self.out);
+        write_text(value, &mut self.out.bytes);
         Ok(())
     }
 
@@ -120,7 +131,7 @@ impl<'o> Serializer for Writer<'o> {
     }
 
     fn serialize_unit(self) -> Result<(), Failure> {
-        self.out.extend_from_slice(b"null");
+        self.out.bytes.extend_from_slice(b"null");
         Ok(())
     }
 
@@ -147,7 +158,7 @@ impl<'o> Serializer for Writer<'o> {
     }
 
     fn serialize_seq(self, _: Option<usize>) -> Result<List<'o>, Failure> {
-        self.out.push(b'[');
+        self.out.bytes.push(b'[');
         Ok(List { out: self.out, empty: true })
     }
 
@@ -189,7 +200,7 @@ impl<'o> Serializer for Writer<'o> {
 }
 
 struct List<'o> {
-    out: &'o mut Vec<u8>,
+    out: &'o mut Out,
     empty: bool,
 }
 
@@ -199,55 +210,59 @@ impl SerializeSeq for List<'_> {
 
     fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Failure> {
         if !std::mem::replace(&mut self.empty, false) {
-            self.out.push(b',');
+            self.out.bytes.push(b',');
         }
         value.serialize(Writer { out: self.out })
     }
 
     fn end(self) -> Result<(), Failure> {
-        self.out.push(b']');
+        self.out.bytes.push(b']');
         Ok(())
     }
 }
 
 /// An object whose fields come in any order: each is written behind `start`, and they are put in order at the end.
 struct Object<'o> {
-    out: &'o mut Vec<u8>,
+    out: &'o mut Out,
     start: usize,
-    /// Key, and where its `"key":value` begins and ends.
-    fields: Vec<(std::borrow::Cow<'static, str>, usize, usize)>,
+    first: usize,
     key: Option<String>,
 }
 
 impl<'o> Object<'o> {
-    fn begin(out: &'o mut Vec<u8>) -> Self {
-        let start = out.len();
-        Self { out, start, fields: Vec::with_capacity(12), key: None }
+    fn begin(out: &'o mut Out) -> Self {
+        let (start, first) = (out.bytes.len(), out.fields.len());
+        Self { out, start, first, key: None }
     }
 
-    fn field<T: Serialize + ?Sized>(&mut self, key: std::borrow::Cow<'static, str>, value: &T) -> Result<(), Failure> {
-        let from = self.out.len();
-        write_text(&key, self.out);
-        self.out.push(b':');
+    fn field<T: Serialize + ?Sized>(&mut self, key: Cow<'static, str>, value: &T) -> Result<(), Failure> {
+        let from = self.out.bytes.len();
+        write_text(&key, &mut self.out.bytes);
+        self.out.bytes.push(b':');
         value.serialize(Writer { out: self.out })?;
-        self.fields.push((key, from, self.out.len()));
+        self.out.fields.push((key, from, self.out.bytes.len()));
         Ok(())
     }
 
-    fn finish(mut self) -> Result<(), Failure> {
-        self.fields.sort_unstable();
-        if let Some(twice) = self.fields.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+    fn finish(self) -> Result<(), Failure> {
+        let Out { bytes, fields, moved } = self.out;
+        let own = &mut fields[self.first..];
+        own.sort_unstable();
+        if let Some(twice) = own.windows(2).find(|pair| pair[0].0 == pair[1].0) {
             return Err(Failure::custom(format_args!("the key {:?} stands twice", twice[0].0)));
         }
-        let written = self.out.split_off(self.start);
-        self.out.push(b'{');
-        for (index, (_, from, to)) in self.fields.iter().enumerate() {
+        moved.clear();
+        moved.extend_from_slice(&bytes[self.start..]);
+        bytes.truncate(self.start);
+        bytes.push(b'{');
+        for (index, (_, from, to)) in own.iter().enumerate() {
             if index > 0 {
-                self.out.push(b',');
+                bytes.push(b',');
             }
-            self.out.extend_from_slice(&written[from - self.start..to - self.start]);
+            bytes.extend_from_slice(&moved[from - self.start..to - self.start]);
         }
-        self.out.push(b'}');
+        bytes.push(b'}');
+        fields.truncate(self.first);
         Ok(())
     }
 }

@@ -309,8 +309,11 @@ fn fill<F: Fold>(
     encoded: &[Vec<Encoded>],
     append: &Append,
 ) -> Result<Appended, AppendError> {
+    let mut places = Vec::with_capacity(entries.len());
     for entry in entries {
-        let tail = batch.tip(&entry.stream)?.tail;
+        let place = batch.place(&entry.stream)?;
+        let tail = batch.tip(place).tail;
+        places.push(place);
         if !entry.expected.holds(&tail) {
             let actual = Box::new(read::frontier(&entry.stream, tail));
             return Err(AppendError::Conflict {
@@ -321,8 +324,11 @@ fn fill<F: Fold>(
         }
     }
     let first = entries.iter().any(|entry| !entry.events.is_empty()).then(|| batch.next());
-    for (entry, encoded) in entries.iter().zip(encoded).filter(|(entry, _)| !entry.events.is_empty()) {
-        let (_, mut state) = batch.folded(&entry.stream)?;
+    for ((entry, encoded), place) in entries.iter().zip(encoded).zip(places) {
+        if entry.events.is_empty() {
+            continue;
+        }
+        let mut state = batch.folded(place)?;
         for (index, (event, bytes)) in entry.events.iter().zip(encoded).enumerate() {
             let kind = event.kind();
             let admitted = if append.unfenced { Ok(()) } else { state.admit(event) };
@@ -331,15 +337,11 @@ fn fill<F: Fold>(
                 AppendError::Illegal { stream, index, kind, source }
             })?;
             let incoming = Incoming { at_ms: append.at_ms, kind, schema: bytes.schema, body: &bytes.body };
-            batch.write(&entry.stream, &incoming)?;
+            batch.write(place, &incoming)?;
         }
-        batch.tip(&entry.stream)?.state = Some(state);
+        batch.tip(place).state = Some(state);
     }
-    let mut frontiers: Vec<Frontier> = Vec::with_capacity(entries.len());
-    for stream in each_once(entries) {
-        let tail = batch.tip(stream)?.tail;
-        frontiers.push(read::frontier(stream, tail));
-    }
+    let frontiers: Vec<Frontier> = batch.ends().map(|(stream, tail)| read::frontier(stream, tail)).collect();
     Ok(Appended { first, anchor: batch.head, frontiers })
 }
 

@@ -7,13 +7,16 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use rusqlite::Connection;
+use rusqlite::{CachedStatement, Connection};
 
 use super::digest::{self, Content};
 use super::error::LogError;
 use super::row::Tail;
 use super::{Fold, memo, read};
 use crate::id::{Anchor, Seq, StoreId, StreamName};
+
+const INSERT: &str = "INSERT INTO events (seq, stream, version, at_ms, kind, schema, body, record, chain, stream_chain) \
+                      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
 
 /// How many streams a writer remembers; past that it starts anew.
 const REMEMBERED: usize = 4_096;
@@ -87,7 +90,7 @@ impl Cache {
 pub(super) struct End<F> {
     head: Anchor,
     current: bool,
-    tips: HashMap<StreamName, Tip<F>>,
+    tips: Vec<(StreamName, Tip<F>)>,
 }
 
 /// The end of one stream, and its state once that was asked for.
@@ -110,58 +113,78 @@ pub(super) struct Incoming<'a> {
 /// See the file.
 pub(super) struct Batch<'c, F> {
     conn: &'c Connection,
+    insert: CachedStatement<'c>,
     pub(super) store: StoreId,
     pub(super) head: Anchor,
     /// The head is what the cache knows: nobody else wrote since.
     current: bool,
     cache: &'c Cache,
-    tips: HashMap<StreamName, Tip<F>>,
+    /// The streams that were asked for, in that order.
+    tips: Vec<(StreamName, Tip<F>)>,
+    places: HashMap<StreamName, Place>,
 }
+
+/// Where a batch keeps a stream.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place(usize);
 
 impl<'c, F: Fold> Batch<'c, F> {
     /// Begins at the end of the log, inside the caller's transaction.
     pub(super) fn new(conn: &'c Connection, store: StoreId, cache: &'c Cache) -> Result<Self, LogError> {
         let head = read::head(conn)?;
         let current = cache.is_current(&head);
-        Ok(Self { conn, store, head, current, cache, tips: HashMap::new() })
+        let insert = conn.prepare_cached(INSERT)?;
+        Ok(Self { conn, insert, store, head, current, cache, tips: Vec::new(), places: HashMap::new() })
+    }
+
+    /// Where a stream is kept from now on; its end is looked up the first time.
+    pub(super) fn place(&mut self, stream: &StreamName) -> Result<Place, LogError> {
+        if let Some(place) = self.places.get(stream) {
+            return Ok(*place);
+        }
+        let (name, tip) = match self.cache.take::<F>(stream) {
+            Some(Known { name, tip, fresh: true }) if self.current => (name, tip),
+            Some(Known { name, tip, .. }) => (name, look(self.conn, stream, Some(tip))?),
+            None => (stream.clone(), look(self.conn, stream, None)?),
+        };
+        let place = Place(self.tips.len());
+        self.places.insert(stream.clone(), place);
+        self.tips.push((name, tip));
+        Ok(place)
     }
 
     /// The end of a stream.
-    pub(super) fn tip(&mut self, stream: &StreamName) -> Result<&mut Tip<F>, LogError> {
-        if !self.tips.contains_key(stream) {
-            let (name, tip) = match self.cache.take::<F>(stream) {
-                Some(Known { name, tip, fresh: true }) if self.current => (name, tip),
-                Some(Known { name, tip, .. }) => (name, look(self.conn, stream, Some(tip))?),
-                None => (stream.clone(), look(self.conn, stream, None)?),
-            };
-            self.tips.insert(name, tip);
-        }
-        // It is there: it was put there now, if not before.
-        self.tips.get_mut(stream).ok_or(LogError::Changed)
+    pub(super) fn tip(&mut self, place: Place) -> &mut Tip<F> {
+        &mut self.tips[place.0].1
     }
 
-    /// The end of a stream, with its state.
-    pub(super) fn folded(&mut self, stream: &StreamName) -> Result<(&mut Tip<F>, F), LogError> {
+    /// Every stream that was asked for, in the order of the first asking, with its end.
+    pub(super) fn ends(&self) -> impl Iterator<Item = (&StreamName, Tail)> {
+        self.tips.iter().map(|(name, tip)| (name, tip.tail))
+    }
+
+    /// The state of a stream, to be given back to its tip.
+    pub(super) fn folded(&mut self, place: Place) -> Result<F, LogError> {
         let (conn, store) = (self.conn, self.store);
-        let tip = self.tip(stream)?;
+        let (stream, tip) = &mut self.tips[place.0];
         let state = match tip.state.take() {
             Some(state) => state,
-            None if tip.id.is_none() => F::empty(stream),
+            None if tip.id.is_none() => F::empty(&*stream),
             None => {
                 let loaded = memo::load::<F>(conn, store, stream)?;
                 (tip.tail, tip.memo) = (loaded.tail, loaded.memo);
                 loaded.state
             }
         };
-        Ok((tip, state))
+        Ok(state)
     }
 
     /// Writes an event that its stream's fold has taken.
-    pub(super) fn write(&mut self, stream: &StreamName, event: &Incoming<'_>) -> Result<(), LogError> {
+    pub(super) fn write(&mut self, place: Place, event: &Incoming<'_>) -> Result<(), LogError> {
         let (store, before) = (self.store, self.head.chain);
         let conn = self.conn;
         let seq = self.head.seq.next();
-        let tip = self.tip(stream)?;
+        let tip = &mut self.tips[place.0].1;
         let id = match tip.id {
             Some(id) => id,
             None => {
@@ -174,9 +197,7 @@ impl<'c, F: Fold> Batch<'c, F> {
         let record = Content { stream: &tip.text, version, at_ms, kind, schema, body }.record(store);
         let chain = digest::link(&before, &record);
         let stream_chain = digest::stream_link(&tip.tail.chain, &record);
-        let sql = "INSERT INTO events (seq, stream, version, at_ms, kind, schema, body, record, chain, stream_chain) \
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
-        conn.prepare_cached(sql)?.execute((
+        self.insert.execute((
             stored(seq.0),
             id,
             stored(version),
@@ -195,7 +216,7 @@ impl<'c, F: Fold> Batch<'c, F> {
 
     /// Writes the memos that are due, and ends.
     pub(super) fn end(mut self) -> Result<End<F>, LogError> {
-        for tip in self.tips.values_mut() {
+        for (_, tip) in &mut self.tips {
             if let (Some(id), Some(state)) = (tip.id, &tip.state)
                 && tip.tail.version - tip.memo >= memo::EVERY
             {

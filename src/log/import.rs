@@ -286,11 +286,13 @@ fn exported<F: Fold>(batch: &mut Batch<'_, F>, lines: &mut Lines<'_>, header: &H
         source.check(&line, &body, seq).map_err(at)?;
         let event = Event::decode(&line.stream, &line.kind, line.schema, &body);
         let event = event.map_err(LineError::Undecodable).map_err(at)?;
-        let (tip, mut state) = batch.folded(&line.stream)?;
+        let place = batch.place(&line.stream)?;
+        let mut state = batch.folded(place)?;
+        let tip = batch.tip(place);
         state.apply(&event).map_err(|source| at(LineError::Illegal(Box::new(source))))?;
         tip.state = Some(state);
         let incoming = Incoming { at_ms: line.at_ms, kind: &line.kind, schema: line.schema, body: &body };
-        batch.write(&line.stream, &incoming)?;
+        batch.write(place, &incoming)?;
     }
     let found = Anchor { seq: batch.head.seq, chain: source.chain };
     match (header.anchor, header.events) {
@@ -347,14 +349,16 @@ fn written<F: Fold>(batch: &mut Batch<'_, F>, lines: &mut Lines<'_>, at_ms: i64)
         let schema = line.schema.unwrap_or_else(|| crate::event::schema_of(&line.kind, crate::event::LIFTS));
         let event = Event::decode(&line.stream, &line.kind, schema, &given);
         let event = event.map_err(LineError::Undecodable).map_err(at)?;
-        let (tip, mut state) = batch.folded(&line.stream)?;
+        let place = batch.place(&line.stream)?;
+        let mut state = batch.folded(place)?;
+        let tip = batch.tip(place);
         let event = state.complete(event);
         state.apply(&event).map_err(|source| at(LineError::Illegal(Box::new(source))))?;
         tip.state = Some(state);
         let encoded = event.encode().map_err(LineError::Body).map_err(at)?;
         let (kind, schema, body) = (encoded.kind, encoded.schema, &encoded.body[..]);
         let incoming = Incoming { at_ms: line.at_ms.unwrap_or(at_ms), kind, schema, body };
-        batch.write(&line.stream, &incoming)?;
+        batch.write(place, &incoming)?;
     }
     Ok(())
 }
