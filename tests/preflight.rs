@@ -553,3 +553,72 @@ fn a_question_about_a_path_that_is_not_utf8_asks_nothing() {
     let receipt = preflight(&Ledger::default(), &request, &mut Silent).expect("nothing is asked");
     assert_eq!((answer(&receipt).0, codes(&receipt)), (VerdictWord::Unknown, vec!["not_utf8"]));
 }
+
+/// The trail of each way through the checks: which were reached, and what each found.
+#[test]
+fn the_trail_of_every_way_through_the_checks() {
+    let world = World::new();
+    for dir in ["other", "app", "backup"] {
+        std::fs::create_dir_all(world.path(dir)).expect("a folder");
+    }
+    let (a, _, elsewhere) = (
+        world.session("login", "work", A, 2),
+        world.session("login", "work", B, 3),
+        world.session("other", "work", C, 2),
+    );
+    for login in ["login", "other"] {
+        world.identity(login, "me");
+    }
+    let nobody = "dddddddd-0000-4000-8000-00000000000d";
+    let moved = world.segment(C, "other", "work", json!({"path": elsewhere}));
+    let mut refused = world.chain(&[A]);
+    refused.push(("spawned", spawn("s2", &world, A)));
+    refused.push((
+        "resume_rejected",
+        json!({"segment": "s2", "session": A, "why": "x", "snapshot": zeros(), "for_good": true}),
+    ));
+    let mut intended = world.chain(&[A]);
+    intended.push(("fresh_intended", json!({})));
+    let mut held = world.chain(&[A]);
+    held.push(("lease_taken", json!({"epoch": 1, "holder": own()})));
+    let mut grown = world.segment(A, "login", "work", json!({"path": a}));
+    grown.push(("growth_seen", json!({"session": A, "recorded": facts(&a), "found": facts(&a)})));
+    let history = |id: &str| {
+        let mut request = world.request(None);
+        request.history = Some(id.into());
+        request
+    };
+    let ways = [
+        ("resume, held", Ledger::default(), world.request(Some(A))),
+        ("resume, history", Ledger::default(), history(A)),
+        ("redirect", given(&world.chain(&[A, B])), world.request(Some(A))),
+        ("fork of a changed head", given(&grown), world.request(Some(A))),
+        ("relocate", given(&moved), world.request(Some(A))),
+        ("relocate, history out of reach", given(&moved), history(nobody)),
+        ("recover", Ledger::default(), world.request(Some(nobody))),
+        ("fresh, nothing held", Ledger::default(), world.request(None)),
+        ("fresh, out of reach beside a chain", given(&world.chain(&[nobody])), world.request(Some(nobody))),
+        ("fresh, gate refuses", given(&world.chain(&[nobody])), world.request(Some(A))),
+        ("fresh, intended", given(&intended), world.request(Some(A))),
+        ("fresh, refused before", given(&refused), world.request(Some(A))),
+        ("busy, lease", given(&held), world.request(Some(A))),
+        ("unknown, malformed world", Ledger::default(), {
+            let mut request = world.request(Some(A));
+            request.cwd = world.text("nowhere");
+            request
+        }),
+    ];
+    let mut trail = String::new();
+    for (name, ledger, request) in ways {
+        let receipt = ask(&ledger, &request);
+        let verdict = receipt.verdict();
+        trail.push_str(&format!("{name}: {} by {}\n", verdict.verdict, verdict.route));
+        for step in &verdict.steps {
+            trail.push_str(&format!("  {} {:<10} {}\n", if step.ok { "+" } else { "-" }, step.id, step.label));
+        }
+        for finding in &verdict.findings {
+            trail.push_str(&format!("  ! {}\n", finding.code));
+        }
+    }
+    insta::assert_snapshot!(trail);
+}

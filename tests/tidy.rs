@@ -77,19 +77,7 @@ const UNORDERED_EXCEPTIONS: &[(&str, &str)] = &[
     ("src/provider/claude/history.rs", "millions of records are looked up by key, and never walked"),
 ];
 
-/// Modules in a cycle that is known. Nothing new belongs here.
-const CYCLE_EXCEPTIONS: &[(&str, &str)] = &[
-    ("log::append", "open takes the cache of appends from here, although it lies in batch"),
-    ("log::batch", "reads the head through read"),
-    ("log::open", "opens what read reads"),
-    ("log::read", "reopens a reader's copy through open"),
-];
-
 const LINES_MAX: usize = 500;
-
-/// Longer files: how long they may be, and why they are not split yet.
-const LONG_EXCEPTIONS: &[(&str, usize, &str)] =
-    &[("src/snapshot.rs", 560, "one table: each question beside its method and its answer")];
 
 /// A file of the tree.
 struct Source {
@@ -309,8 +297,7 @@ fn has_no_cycles(files: &[Source]) -> Vec<String> {
         met.contains(start)
     };
     let in_a_cycle = edges.keys().filter(|node| reaches_itself(node)).map(|node| node.join("::"));
-    let unknown = in_a_cycle.filter(|node| !CYCLE_EXCEPTIONS.iter().any(|(known, _)| known == node));
-    unknown.map(|node| format!("{node} is in a cycle")).collect()
+    in_a_cycle.map(|node| format!("{node} is in a cycle")).collect()
 }
 
 fn names_doors_only_in_the_world(file: &Source) -> Vec<String> {
@@ -338,8 +325,7 @@ fn opens_with_what_it_is_for(file: &Source) -> Vec<String> {
 
 fn is_short_enough(file: &Source) -> Vec<String> {
     let lines = file.shipped().lines().count();
-    let excepted = LONG_EXCEPTIONS.iter().find(|(path, ..)| *path == file.path).map(|&(_, max, _)| max);
-    if lines <= excepted.unwrap_or(LINES_MAX) {
+    if lines <= LINES_MAX {
         return Vec::new();
     }
     vec![format!("has {lines} lines before its tests; split it along a seam that has a name")]

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension as _};
 
-pub(super) use super::batch::Cache;
 use super::batch::{Batch, End, Incoming, stored};
 use super::digest::Claim;
 use super::error::{Class, Damage, LogError, Problem};

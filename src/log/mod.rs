@@ -12,6 +12,7 @@
 
 mod append;
 mod batch;
+mod connect;
 mod digest;
 mod error;
 mod export;

@@ -11,10 +11,11 @@ use std::rc::Rc;
 
 use rusqlite::{Connection, OptionalExtension as _};
 
+use super::connect::{Source, reading};
 use super::error::{Damage, LogError, Problem};
-use super::place::{self, Held, PrivateCopy, Stamp};
+use super::place;
 use super::row::{Recorded, Row, Tail, Walk, cell, columns, digest_in, place as place_in};
-use super::{Fold, digest, memo, open, schema};
+use super::{Fold, digest, memo, schema};
 use crate::id::{Anchor, Digest, Frontier, Seq, StoreId, StreamName, Version};
 
 /// What can be read from a log. [`Log`](super::Log) and [`Reader`](super::Reader) both are one (by `Deref`).
@@ -29,17 +30,6 @@ pub struct Records {
     store: Cell<StoreId>,
     /// The log has events: its store id can no longer change (a verified import sets it in an empty log).
     settled: Cell<bool>,
-}
-
-/// How the file is reached.
-#[derive(Debug)]
-pub(super) enum Source {
-    /// As SQLite does it, with locks.
-    Shared(#[expect(dead_code, reason = "it is given back when dropped")] Held),
-    /// Without locks and without files of its own, as long as there is no WAL and the file stays what it was.
-    Immutable(Stamp),
-    /// Through a copy of one moment. Held so that it lives as long as the connection to it.
-    Copied(#[expect(dead_code, reason = "it is removed when dropped")] PrivateCopy),
 }
 
 impl Records {
@@ -224,7 +214,7 @@ impl Records {
     }
 
     fn reopen(&self) -> Result<(), LogError> {
-        let (conn, source) = open::reading(&self.path)?;
+        let (conn, source) = reading(&self.path)?;
         conn.set_prepared_statement_cache_capacity(64);
         self.conn.replace(Rc::new(conn));
         self.source.replace(source);
