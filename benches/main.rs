@@ -70,10 +70,3 @@ pub(crate) fn faster(what: &str, events: usize, (ours, bare, ratio): (Duration, 
     let rate = |time: Duration| format!("{:.0}/s", events as f64 / time.as_secs_f64());
     println!("{what:<58} {:>12} {:>12} {:>6.2}×  {budget}", rate(ours), rate(bare), 1.0 / ratio);
 }
-
-/// The most memory that this process had so far, in MiB.
-pub(crate) fn peak_mib() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap_or_default();
-    line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) / 1024
-}

@@ -15,7 +15,7 @@ use throughline::provider::{ConfigDir, claude::slug};
 use throughline::snapshot::Question;
 use throughline::world::{clock, process};
 
-use crate::{paired, peak_mib, slower, time};
+use crate::{paired, slower, time};
 
 const ID: &str = "aaaaaaaa-0000-4000-8000-00000000000a";
 
@@ -192,7 +192,6 @@ pub(crate) fn large() {
     last_line(&path, 100 << 20);
     let took = time(5, || drop(ask_disk(&request)));
     alone("preflight on a 100 MB last line", took, small, "one record in memory");
-    println!("{:<58} {:>9} MiB", "most memory in this run", peak_mib());
 }
 
 fn alone(what: &str, ours: std::time::Duration, small: std::time::Duration, budget: &str) {

@@ -622,3 +622,18 @@ fn the_trail_of_every_way_through_the_checks() {
     }
     insta::assert_snapshot!(trail);
 }
+
+#[test]
+fn a_live_owner_of_what_is_forked_from_another_login_is_a_finding() {
+    let world = World::new();
+    std::fs::create_dir_all(world.path("other")).expect("a folder");
+    let source = world.session("other", "work", A, 2);
+    for login in ["login", "other"] {
+        world.identity(login, "me");
+    }
+    let entry = json!({"pid": own().pid, "sessionId": A, "procStart": own().started.to_string()});
+    world.write(&world.path("other/sessions/1.json"), entry.to_string());
+    let events = world.segment(A, "other", "work", json!({"path": source}));
+    let receipt = ask(&given(&events), &world.request(Some(A)));
+    assert_eq!((answer(&receipt).1, codes(&receipt)), (Route::Relocate, vec!["live_owner"]));
+}

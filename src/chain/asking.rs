@@ -47,6 +47,8 @@ pub(super) struct Elsewhere {
     pub(super) session: String,
     pub(super) path: String,
     pub(super) means: Means,
+    /// The login and the working directory that it belongs to.
+    pub(super) place: Place,
 }
 
 /// One decision under way.
@@ -301,7 +303,7 @@ impl<'a> Asking<'a, '_> {
         for finding in lookup.findings {
             self.find(finding);
         }
-        self.elsewhere = Some(Elsewhere { session: at.session.as_str().into(), path, means });
+        self.elsewhere = Some(Elsewhere { session: at.session.as_str().into(), path, means, place: place_of(at) });
         Ok(true)
     }
 
@@ -360,7 +362,8 @@ impl Facts for Asking<'_, '_> {
                 && let Some(found) = found
                 && self.is_the_file(&head.at, &found)?
             {
-                self.elsewhere = Some(Elsewhere { session: id.into(), path: found, means: Means::InPlace });
+                let place = self.place.clone();
+                self.elsewhere = Some(Elsewhere { session: id.into(), path: found, means: Means::InPlace, place });
             }
         }
         Ok(Some(true))

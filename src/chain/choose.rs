@@ -237,8 +237,13 @@ impl Preflight<'_, '_> {
 
     /// A live process that has the session open: it would append to the same file. Of a fork's source, only a finding.
     fn owners(&mut self, id: &str, fork: bool) -> Result<(), Stop> {
+        let place = self.asking.place.clone();
+        self.owners_at(&place, id, fork)
+    }
+
+    fn owners_at(&mut self, place: &Place, id: &str, fork: bool) -> Result<(), Stop> {
         let asking = &mut self.asking;
-        match asking.rules.owners(asking.view, &asking.place, id)? {
+        match asking.rules.owners(asking.view, place, id)? {
             Seen::Absent => {}
             Seen::Unreadable(why) => {
                 asking.find(Finding::new(
@@ -268,9 +273,7 @@ impl Preflight<'_, '_> {
         let decision = if route == Route::Relocate { Decision::Relocate } else { Decision::ForkFrom };
         self.chain_step(decision, row);
         let Some(source) = self.asking.elsewhere.clone() else { return Ok(self.fresh()) };
-        if source.means == Means::InPlace {
-            self.owners(&source.session, true)?;
-        }
+        self.owners_at(&source.place, &source.session, true)?;
         self.resume(&source.session, &source.path, route, source.means, true, &[])
     }
 
