@@ -381,8 +381,13 @@ fn further_contents_have_their_observed_outcomes() {
         ("one system record", vec![json!({"type":"system","uuid":"s","parentUuid":null})], "empty", (0, 0)),
         ("one progress record", vec![json!({"type":"progress","uuid":"s"})], "refused", (0, 0)),
         ("an unknown type", vec![json!({"type":"novelty","uuid":"s"})], "refused", (0, 0)),
-        ("a meta record", vec![json!({"type":"user","uuid":"s","isMeta":true,"message":{}})], "continues", (1, 1)),
-        ("a minimal one", vec![json!({"type":"user","uuid":"s","message":{}})], "continues", (1, 1)),
+        (
+            "a meta record",
+            vec![json!({"type":"user","uuid":"s","isMeta":true,"message":{"content":"x"}})],
+            "continues",
+            (1, 1),
+        ),
+        ("a minimal one", vec![json!({"type":"user","uuid":"s","message":{"content":"x"}})], "continues", (1, 1)),
         ("without an id", vec![user.clone()], "continues", (1, 1)),
         ("without a message", vec![json!({"type":"user","uuid":"s"})], "refused", (0, 0)),
         ("a null message", vec![json!({"type":"user","uuid":"s","message":null})], "refused", (0, 0)),
@@ -473,12 +478,9 @@ fn a_line_that_is_cut_takes_no_other_with_it() {
         "{",
         "\"",
         "x",
-        "{}{}",
-        "{} x",
         "5",
         "null",
         &nul,
-        "{\"a\":1}\0\0",
         "]",
         "{\"a\":[{",
         "\u{feff}{}",
@@ -550,13 +552,13 @@ fn what_the_records_say_of_themselves_is_kept() {
 #[test]
 fn keys_and_types_are_compared_as_javascript_does() {
     for (line, turns, sidechain) in [
-        (r#"{"\u0074ype":"us\u0065r","message":{}}"#, 1, 0),
-        (r#"{"type":"user","type":"x","message":{}}"#, 0, 0),
-        (r#"{"type":["user"],"message":{}}"#, 0, 0),
-        (r#"{"type":"user","message":{},"isSidechain":"true"}"#, 1, 0),
-        (r#"{"type":"user","message":{},"isSidechain":true}"#, 0, 1),
-        (r#"{"outer":{"type":"user","message":{}}}"#, 0, 0),
-        ("{\"type\":\"user\",\"message\":{\"\u{7f}\":1e400}}", 1, 0),
+        (r#"{"\u0074ype":"us\u0065r","message":{"content":""}}"#, 1, 0),
+        (r#"{"type":"user","type":"x","message":{"content":""}}"#, 0, 0),
+        (r#"{"type":["user"],"message":{"content":""}}"#, 0, 0),
+        (r#"{"type":"user","message":{"content":""},"isSidechain":"true"}"#, 0, 1),
+        (r#"{"type":"user","message":{"content":""},"isSidechain":true}"#, 0, 1),
+        (r#"{"outer":{"type":"user","message":{"content":""}}}"#, 0, 0),
+        ("{\"type\":\"user\",\"message\":{\"\u{7f}\":1e400,\"content\":[]}}", 1, 0),
     ] {
         let held = scan(line.as_bytes(), Depth::Windows);
         assert_eq!((held.turns, held.sidechain, held.unparsable), (turns, sidechain, 0), "{line}");
@@ -1072,7 +1074,7 @@ impl throughline::provider::source::Source for Made {
 
 #[test]
 fn a_large_file_is_read_at_its_ends() {
-    const LINE: &[u8] = b"{\"type\":\"user\",\"message\":{},\"cwd\":\"/w\"}                         \n";
+    const LINE: &[u8] = b"{\"type\":\"user\",\"message\":{\"content\":\"\"},\"cwd\":\"/w\"}             \n";
     let mut source = Made { len: 40 << 20, make: |at| LINE[usize::try_from(at).unwrap() % LINE.len()], read: 0 };
     let held = claude::scan(&mut source, Depth::Windows).unwrap();
     assert!(held.turns > 0 && held.reached > 0 && !held.is_whole(), "{held:?}");
@@ -1187,37 +1189,47 @@ fn near_transcripts() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
 }
 
-/// What the scanner says of small bytes, said in another way: line by line, with another parser.
+/// What the scanner says of small bytes, said in another way: value by value, with another parser.
 fn by_lines(bytes: &[u8]) -> (u64, u64) {
     let text = String::from_utf8_lossy(bytes);
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    let lines: Vec<&str> = text.split('\n').collect();
+    let line_end = |from: usize| text[from..].find('\n').map_or(text.len(), |found| from + found);
+    let truthy = |value: &Value| match value {
+        Value::Null => false,
+        Value::Bool(value) => *value,
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(_) | Value::Object(_) => true,
+    };
     let (mut turns, mut lost, mut at) = (0, 0, 0);
-    while at < lines.len() {
-        if lines[at].trim_matches([' ', '\t', '\r']).is_empty() {
-            at += 1;
-            continue;
+    loop {
+        at += text[at..].len() - text[at..].trim_start_matches([' ', '\t', '\r', '\n']).len();
+        if at == text.len() {
+            return (turns, lost);
         }
-        let whole = (at + 1..=lines.len())
-            .find_map(|to| Some((to, serde_json::from_str::<Value>(&lines[at..to].join("\n")).ok()?)));
-        match whole {
-            Some((to, Value::Object(record))) => {
-                at = to;
+        let mut values = serde_json::Deserializer::from_str(&text[at..]).into_iter::<Value>();
+        let value = values.next().and_then(Result::ok);
+        let end = at + values.byte_offset();
+        let follows = !text[end..line_end(end)].trim_matches([' ', '\t', '\r']).is_empty();
+        match value {
+            Some(Value::Object(record)) => {
                 let turn = matches!(record.get("type").and_then(Value::as_str), Some("user" | "assistant"));
-                let main = record.get("isSidechain") != Some(&Value::Bool(true));
-                turns += u64::from(turn && main && record.get("message").is_some_and(|message| !message.is_null()));
+                let main = !record.get("isSidechain").is_some_and(truthy);
+                let content = record.get("message").and_then(|message| message.as_object()?.get("content"));
+                turns += u64::from(turn && main && content.is_some_and(|it| it.is_string() || it.is_array()));
+                lost += u64::from(follows);
+                at = line_end(end);
             }
-            Some((to, _)) => {
-                at = to;
+            Some(_) if !follows => {
                 lost += 1;
+                at = line_end(end);
             }
-            None => {
-                at += 1;
+            Some(_) | None => {
                 lost += 1;
+                at = line_end(at);
             }
         }
     }
-    (turns, lost)
 }
 
 proptest! {
@@ -1252,4 +1264,67 @@ proptest! {
 fn the_transcript_of_nothing_is_the_default() {
     let tail = throughline::id::Digest::plain(b"");
     assert_eq!(scan(b"", Depth::Windows), Transcript { tail, ..Transcript::default() });
+}
+
+/// Observed on 2.1.332: a line's first value is taken, what follows it on the line is not.
+#[test]
+fn what_follows_a_value_on_its_line_is_dropped_and_the_value_is_kept() {
+    let turns: Vec<String> = four_turns().iter().map(Value::to_string).collect();
+    let [one, two, three, four] = turns.as_slice() else { unreachable!("four turns") };
+    for (text, turns, reached, lost) in [
+        (format!("{one}{two}{three}{four}\n"), 1, 1, 1),
+        (format!("{one} {two}\n{three}{four}\n"), 2, 2, 2),
+        (format!("{one}\n{two} xxx\n{three}\n{four}\n"), 4, 4, 1),
+        (format!("{one},\n{two}\n{three}\n{four}\n"), 4, 4, 1),
+        (format!("{one}\0\0\n{two}\n{three}\n{four}\n"), 4, 4, 1),
+        (format!("{}{two}\n{three}\n{four}\n", &one[..one.len() - 5]), 2, 2, 1),
+        (format!("{one}\r{two}\r{three}\r{four}\r"), 1, 1, 1),
+        (format!("[{one}]\n{two}\n{three}\n{four}\n"), 3, 3, 1),
+    ] {
+        let held = scan(text.as_bytes(), Depth::Windows);
+        assert_eq!((held.turns, held.reached, held.unparsable), (turns, reached, lost), "{text}");
+    }
+    let held = scan(format!("{one}\n{two}{}", &three[..9]).as_bytes(), Depth::Windows);
+    assert_eq!((held.turns, held.torn_at), (2, Some((one.len() + 1 + two.len()) as u64)), "a cut second value");
+}
+
+/// Observed on 2.1.332: a message is an object whose content is a text or a list; a side chain is whatever JavaScript takes
+/// for true.
+#[test]
+fn messages_and_side_chains_are_what_the_cli_takes_for_them() {
+    for (message, is) in [
+        (json!({"content": "x"}), true),
+        (json!({"role": "user", "content": ""}), true),
+        (json!({"content": []}), true),
+        (json!({"content": [{"type": "text", "text": "x"}]}), true),
+        (json!({"role": "user"}), false),
+        (json!({"role": "user", "content": null}), false),
+        (json!({"content": 5}), false),
+        (json!({"content": {"a": "x"}}), false),
+        (json!({}), false),
+        (json!("x"), false),
+        (json!(true), false),
+        (json!([]), false),
+        (json!(null), false),
+    ] {
+        let record = json!({"type": "user", "uuid": "u", "message": message});
+        let found = own(format!("{record}\n"));
+        assert_eq!(word(&found.outcome), if is { "continues" } else { "refused" }, "{message}");
+    }
+    for (side, is) in [
+        (json!(true), true),
+        (json!("true"), true),
+        (json!("false"), true),
+        (json!(1), true),
+        (json!({}), true),
+        (json!([]), true),
+        (json!(false), false),
+        (json!(null), false),
+        (json!(0), false),
+        (json!(""), false),
+    ] {
+        let record = json!({"type": "user", "uuid": "u", "message": {"content": "x"}, "isSidechain": side});
+        let found = own(format!("{record}\n"));
+        assert_eq!(word(&found.outcome), if is { "refused" } else { "continues" }, "{side}");
+    }
 }

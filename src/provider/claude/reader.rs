@@ -161,7 +161,7 @@ impl<'s> Reader<'s> {
     }
 
     /// Goes past the end of this line. The first NUL on the way, and whether the line has an end.
-    fn skip_line(&mut self) -> io::Result<(Option<u64>, bool)> {
+    pub(super) fn skip_line(&mut self) -> io::Result<(Option<u64>, bool)> {
         loop {
             let rest = self.rest()?;
             let len = rest.len();

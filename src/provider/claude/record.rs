@@ -37,7 +37,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 ///
 /// ```
 /// # use throughline::{provider::claude::scan, snapshot::Depth};
-/// let mut bytes: &[u8] = br#"{"type":"user","message":{},"uuid":"1"}"#;
+/// let mut bytes: &[u8] = br#"{"type":"user","message":{"content":"hello"},"uuid":"1"}"#;
 /// let held = scan(&mut bytes, Depth::Windows)?;
 /// assert_eq!((held.turns, held.reached, held.is_whole()), (1, 1, true));
 /// # Ok::<(), std::io::Error>(())
@@ -149,6 +149,8 @@ struct Record {
     cwd: Option<String>,
     sidechain: bool,
     message: bool,
+    /// Where bytes follow on the record's own line: the CLI takes the record and drops the rest of the line.
+    rest: Option<u64>,
 }
 
 impl Record {
@@ -173,21 +175,47 @@ impl Record {
                     record.parent = (reader.text(&mut text)? && !text.is_empty()).then(|| Key::of(&text));
                 }
                 b"cwd" => record.cwd = reader.text(&mut text)?.then(|| String::from_utf8_lossy(&text).into_owned()),
-                b"isSidechain" => {
-                    record.sidechain = reader.ahead()? == b't';
-                    reader.value()?;
-                }
-                b"message" => {
-                    record.message = reader.ahead()? != b'n';
-                    reader.value()?;
-                }
+                b"isSidechain" => record.sidechain = truthy(reader)?,
+                b"message" => record.message = message(reader)?,
                 _ => reader.value()?,
             }
             Ok(())
         })?;
-        reader.close()?;
+        let end = reader.offset();
+        match reader.close() {
+            Err(Fail::Syntax) => record.rest = Some(end),
+            closed => closed?,
+        }
         Ok(Some(record))
     }
+}
+
+/// Reads a value for whether JavaScript takes it for true.
+fn truthy(reader: &mut Reader<'_>) -> Result<bool, Fail> {
+    let first = reader.ahead()?;
+    if first == b'"' {
+        let mut text = Vec::new();
+        return Ok(!reader.text(&mut text)? || !text.is_empty());
+    }
+    reader.value()?;
+    Ok(!matches!(first, b'f' | b'n' | b'0'))
+}
+
+/// Reads a value for whether it is a message: an object whose `content` is a text or a list (observed on 2.1.332; a message
+/// of any other shape is passed over as if there were none).
+fn message(reader: &mut Reader<'_>) -> Result<bool, Fail> {
+    if reader.ahead()? != b'{' {
+        reader.value()?;
+        return Ok(false);
+    }
+    let mut is = false;
+    reader.object(|reader, key| {
+        if key == b"content" {
+            is = matches!(reader.ahead()?, b'"' | b'[');
+        }
+        reader.value()
+    })?;
+    Ok(is)
 }
 
 /// What was counted so far.
@@ -210,7 +238,12 @@ impl Tally {
             match Record::read(reader) {
                 Ok(Some(record)) => {
                     self.mid_value = false;
+                    let rest = record.rest;
                     self.count(record);
+                    if let Some(rest) = rest {
+                        let (nul, ended) = reader.skip_line()?;
+                        self.lose(rest, nul, !ended && reader.end() >= len);
+                    }
                 }
                 Ok(None) => self.lose(start, None, false),
                 Err(Fail::Io(error)) => return Err(error),
@@ -316,8 +349,8 @@ mod tests {
     const SMALL: Bounds = Bounds { whole: 200, head: 150, tail: [100, 200, 400, 800, 1200] };
 
     fn near_transcripts() -> impl Strategy<Value = Vec<u8>> {
-        let turn = r#"{"type":"user","message":{"a":[1,"x\n"]},"uuid":"1","parentUuid":"1","cwd":"/w"}"#;
-        let pretty = "{\n \"type\": \"user\",\n \"message\": {\n  \"a\": 1\n }\n}";
+        let turn = r#"{"type":"user","message":{"content":[1,"x\n"]},"uuid":"1","parentUuid":"1","cwd":"/w"}"#;
+        let pretty = "{\n \"type\": \"user\",\n \"message\": {\n  \"content\": \"a\"\n }\n}";
         let piece = prop_oneof![
             2 => Just(turn.as_bytes().to_vec()),
             1 => Just(pretty.as_bytes().to_vec()),
@@ -334,7 +367,7 @@ mod tests {
     }
 
     fn padded(kind: &str, bytes: usize) -> String {
-        let front = format!(r#"{{"type":"{kind}","message":{{}},"note":""#);
+        let front = format!(r#"{{"type":"{kind}","message":{{"content":""}},"note":""#);
         format!("{front}{}\"}}\n", "x".repeat(bytes - front.len() - 3))
     }
 
