@@ -320,6 +320,8 @@ pub struct Transcript {
     pub tail: Digest,
     /// Main `user` and `assistant` records with a `message`.
     pub turns: u64,
+    /// Of `turns`, those on whose line more bytes follow: some versions take them, some do not.
+    pub glued: u64,
     /// Main `user` and `assistant` records without one.
     pub messageless: u64,
     /// Main `attachment` records.

@@ -341,7 +341,7 @@ fn bind_adopts_a_conversation_and_a_stale_id_is_redirected_to_it() {
     assert_eq!(code(&bind(B, &[])), 0, "again: nothing to do");
     assert_eq!(code(&bind(A, &[])), 1, "the head is elsewhere");
     assert_eq!(code(&bind(A, &["--replace"])), 0);
-    assert_eq!(code(&bind("cccccccc-0000-4000-8000-00000000000c", &["--replace"])), 10, "no such session");
+    assert_eq!(code(&bind("cccccccc-0000-4000-8000-00000000000c", &["--replace"])), 1, "no such session");
     assert_eq!(code(&run(throughline(&world).arg("verify"))), 0);
     let shown = json_of(&run(throughline(&world).args(["show", "--agent", "a", "--json"])));
     assert_eq!(shown["state"]["head"]["at"]["session"], A);

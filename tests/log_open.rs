@@ -289,7 +289,9 @@ fn locks_on(path: &Path) -> Vec<String> {
         let words: Vec<&str> = line.split_whitespace().collect();
         words.get(4) == Some(&pid.as_str()) && words.get(5).is_some_and(|at| at.ends_with(&format!(":{inode}")))
     };
-    list.lines().filter(of).map(str::to_owned).collect()
+    // Without the ordinal, which counts everybody's locks.
+    let lock = |line: &str| line.split_once(": ").map_or(line, |(_, lock)| lock).to_owned();
+    list.lines().filter(of).map(lock).collect()
 }
 
 #[test]
@@ -325,4 +327,23 @@ fn an_empty_file_is_waited_for_and_then_refused() {
     let maker = std::thread::spawn(move || Log::open(&path, &Opening::default()).map(drop).unwrap());
     assert!(Reader::open(&place.path()).is_ok());
     maker.join().unwrap();
+}
+
+#[test]
+fn no_log_is_made_beside_a_wal_that_holds_one() {
+    for empty in [true, false] {
+        let place = Place::new();
+        drop(filled(&place, 5));
+        let wal = place.path().with_file_name("log.db-wal");
+        let before = std::fs::read(&wal).unwrap();
+        assert!(!before.is_empty(), "one-shot writers leave the events in the WAL");
+        if empty {
+            std::fs::write(place.path(), "").unwrap();
+        } else {
+            std::fs::remove_file(place.path()).unwrap();
+        }
+        let error = Log::open(&place.path(), &Opening::default()).unwrap_err();
+        assert_eq!(error.class(), Class::Corrupt, "{error}");
+        assert_eq!(std::fs::read(&wal).unwrap(), before, "the events are still there to be rescued");
+    }
 }

@@ -9,4 +9,5 @@ mod fuzz_corpus;
 mod laws;
 mod laws_quick;
 mod preflight;
+mod refusals;
 mod support;

@@ -953,17 +953,17 @@ fn continue_takes_what_was_changed_last_even_if_it_is_empty() {
 fn a_login_is_known_by_its_account_and_organisation() {
     let account = br#"{"oauthAccount":{"accountUuid":"acc","organizationUuid":"org"}}"#;
     let mut world = world();
-    assert_eq!(newest().identity(&mut world, &place()).unwrap(), None);
+    assert_eq!(newest().identity(&mut world, &place()).unwrap().is(), None);
     world.file("/w/cfg/.claude.json", account);
-    let key = newest().identity(&mut world, &place()).unwrap().unwrap();
+    let key = newest().identity(&mut world, &place()).unwrap().is().unwrap();
     assert_eq!(Some(key), claude::identity(account));
     world.file("/w/cfg/.claude.json", &account[..40]);
-    assert_eq!(newest().identity(&mut world, &place()).unwrap(), None);
+    assert_eq!(newest().identity(&mut world, &place()).unwrap().is(), None);
     world.put("/w/cfg/.claude.json", Thing::Locked(account.to_vec()));
-    assert_eq!(newest().identity(&mut world, &place()).unwrap(), None);
+    assert_eq!(newest().identity(&mut world, &place()).unwrap().is(), None);
     world.file("/w/home/.claude.json", account);
     let ambient = Place { config_dir: ConfigDir::Ambient { home: "/w/home".into() }, ..place() };
-    assert_eq!(newest().identity(&mut world, &ambient).unwrap(), None);
+    assert_eq!(newest().identity(&mut world, &ambient).unwrap().is(), None);
 }
 
 #[test]

@@ -66,6 +66,8 @@ pub(super) struct Asking<'a, 'v> {
     pub(super) findings: Vec<Finding>,
     pub(super) elsewhere: Option<Elsewhere>,
     pub(super) looked: BTreeMap<String, Looked>,
+    /// Why an identity that was asked for could not be read.
+    pub(super) unread_identity: Option<String>,
 }
 
 impl<'a> Asking<'a, '_> {
@@ -98,12 +100,18 @@ impl<'a> Asking<'a, '_> {
         Ok(looked)
     }
 
+    /// A marker beside a file that is none of this agent's logged copies.
+    pub(super) fn foreign_marker(&mut self, path: &str) -> Result<Seen<String>, Stop> {
+        let own = self.request.agent.as_ref().zip(self.ledger.agent.as_ref());
+        Ok(foreign_marker(path, own, self.view)?)
+    }
+
     /// The marker of somebody else's copy that alone decides what the provider does.
     fn in_flight(&mut self, id: &str, lookup: &Lookup) -> Result<Option<String>, Stop> {
         let mut marked = None;
         let mut without = self.hidden.clone();
         for path in lookup.path.iter().chain(&lookup.others) {
-            match foreign_marker(path, self.ledger.agent.as_ref(), self.view)? {
+            match self.foreign_marker(path)? {
                 Seen::Is(marker) => {
                     without.insert(path.clone());
                     marked = Some(marker);
@@ -122,10 +130,12 @@ impl<'a> Asking<'a, '_> {
     pub(super) fn look_surely(&mut self, id: &str) -> Result<Looked, Stop> {
         let looked = self.look(id)?;
         if let Some(marker) = &looked.in_flight {
-            let finding =
-                Finding::new("copy_in_flight", "another agent's relocated copy decides what the CLI would do")
-                    .at(marker)
-                    .next("wait until that agent's spawn has settled, or sweep its leftovers");
+            let finding = Finding::new(
+                "copy_in_flight",
+                "a relocated copy of another agent, or one that the log does not know, decides what the CLI would do",
+            )
+            .at(marker)
+            .next("wait until that spawn has settled; if it is dead, remove the copy with its marker");
             return Err(Stop::Busy(finding));
         }
         if let Outcome::Unknown { why } = &looked.lookup.outcome {
@@ -153,16 +163,16 @@ impl<'a> Asking<'a, '_> {
     }
 
     /// The identity recorded for a place, else (the legacy rule) the one found there now.
-    fn identity_at(&mut self, at: &Location) -> Result<Option<IdentityKey>, Stop> {
+    fn identity_at(&mut self, at: &Location) -> Result<Seen<IdentityKey>, Stop> {
         match &at.identity {
-            Some(identity) => Ok(Some(identity.clone())),
+            Some(identity) => Ok(Seen::Is(identity.clone())),
             None => Ok(self.rules.identity(self.view, &place_of(at))?),
         }
     }
 
-    fn own_identity(&mut self) -> Result<Option<IdentityKey>, Stop> {
+    fn own_identity(&mut self) -> Result<Seen<IdentityKey>, Stop> {
         match &self.request.identity {
-            Some(identity) => Ok(Some(identity.clone())),
+            Some(identity) => Ok(Seen::Is(identity.clone())),
             None => Ok(self.rules.identity(self.view, &self.place)?),
         }
     }
@@ -170,9 +180,13 @@ impl<'a> Asking<'a, '_> {
     pub(super) fn compare_identity(&mut self, at: &Location) -> Result<Identities, Stop> {
         let (theirs, ours) = (self.identity_at(at)?, self.own_identity()?);
         Ok(match (theirs, ours) {
-            (Some(theirs), Some(ours)) if theirs == ours => Identities::Equal,
-            (Some(_), Some(_)) => Identities::Differ,
-            (None, _) | (_, None) => Identities::Unknown,
+            (Seen::Is(theirs), Seen::Is(ours)) if theirs == ours => Identities::Equal,
+            (Seen::Is(_), Seen::Is(_)) => Identities::Differ,
+            (Seen::Unreadable(why), _) | (_, Seen::Unreadable(why)) => {
+                self.unread_identity = Some(why);
+                Identities::Unknown
+            }
+            (Seen::Absent, _) | (_, Seen::Absent) => Identities::Unknown,
         })
     }
 
@@ -264,15 +278,24 @@ impl<'a> Asking<'a, '_> {
         if at.provider.family() != self.rules.name() || rejected {
             return Ok(false);
         }
+        self.known_config_dir_is_there(at)?;
         let same_dir = self.same_config_dir(at)?;
         match self.compare_identity(at)? {
             Identities::Equal => {}
             Identities::Differ => return Ok(false),
             // Unknown is "not equal" across logins, and no information within one.
             Identities::Unknown if same_dir => {}
-            Identities::Unknown => return Ok(false),
+            Identities::Unknown => {
+                return match self.unread_identity.take() {
+                    // One that cannot be read now may be equal: what hinges on it cannot be told.
+                    Some(why) => Err(Stop::Unknown(
+                        Finding::new("identity_unreadable", format!("who is signed in could not be read: {why}"))
+                            .next("make the account file readable, or give the identity"),
+                    )),
+                    None => Ok(false),
+                };
+            }
         }
-        self.known_config_dir_is_there(at)?;
         let Some(path) = self.file_of(at)? else { return Ok(false) };
         if self.hidden.contains(&path) {
             return Ok(false);
@@ -283,7 +306,7 @@ impl<'a> Asking<'a, '_> {
             Outcome::Unknown { why } => return Err(Stop::Unknown(unreadable(&path, why))),
             Outcome::Empty | Outcome::Refused | Outcome::StartsFresh => return Ok(false),
         }
-        match foreign_marker(&path, self.ledger.agent.as_ref(), self.view)? {
+        match self.foreign_marker(&path)? {
             Seen::Absent => {}
             Seen::Is(_) => return Ok(false),
             Seen::Unreadable(why) => return Err(Stop::Unknown(unreadable(&path, &why))),
@@ -403,6 +426,7 @@ impl Facts for Asking<'_, '_> {
 
     fn relocatable(&mut self) -> Result<bool, Stop> {
         let Some(head) = self.head() else { return Ok(false) };
+        self.known_config_dir_is_there(&head.at)?;
         if !self.same_cwd(&head.at)? {
             return Ok(false);
         }

@@ -7,21 +7,24 @@ use std::collections::BTreeSet;
 use crate::chain::asking::{Looked, Stop, unreadable};
 use crate::chain::gate::{self, Decision, Identities, Row};
 use crate::chain::preflight::{Answer, Preflight};
-use crate::chain::sweep;
 use crate::chain::verdict::{Confidence, TranscriptAt, WritesTo};
 use crate::event::{Means, Route, VerdictWord};
 use crate::provider::{ConfigDir, Finding, LaunchAsk, Outcome, Place, Scanned};
 use crate::snapshot::{Life, Seen};
 
 /// How many sessions with a live owner the recovery scan passes over before it gives up.
-const OWNED_SKIPPED_MAX: usize = 16;
+const OWNED_SKIPPED_MAX: usize = 64;
 
 impl Preflight<'_, '_> {
     /// Checks 5 and 7 to 11.
     pub(super) fn candidate(&mut self) -> Result<Answer, Stop> {
         let request = self.asking.request;
-        let held = request.session.as_deref().filter(|id| !id.is_empty());
-        let history = request.history.as_deref().filter(|id| !id.is_empty());
+        let rules = self.asking.rules;
+        let given = |id: &'_ Option<String>| {
+            id.as_deref().map(|id| rules.id_as_taken(id).to_owned()).filter(|id| !id.is_empty())
+        };
+        let (held, history) = (given(&request.session), given(&request.history));
+        let (held, history) = (held.as_deref(), history.as_deref());
         match (held, history) {
             (Some(id), _) => {
                 self.asking.step("session-id", "the session id that is held", true, id);
@@ -85,6 +88,7 @@ impl Preflight<'_, '_> {
                 if row == Row::HeadRejected && !gate::Facts::candidate_is_head(&self.asking) {
                     // A refused head never revives a stale id: with a chain, only its head is ever resumed.
                     self.chain_step(Decision::Refuse, row);
+                    self.explain(row)?;
                     return Ok(self.refused());
                 }
                 self.looked(id, held)
@@ -107,9 +111,39 @@ impl Preflight<'_, '_> {
             Decision::ForkFrom => self.forked(Route::ForkFrom, row),
             Decision::Refuse => {
                 self.chain_step(decision, row);
+                self.explain(row)?;
                 Ok(self.refused())
             }
         }
+    }
+
+    /// Why the gate refused, with what the lookup of the head says: a person is about to see a blank conversation.
+    fn explain(&mut self, row: Row) -> Result<(), Stop> {
+        let Some(head) = self.asking.head() else { return Ok(()) };
+        let id = head.at.session.as_str();
+        let finding = match row {
+            Row::IdentityDiffers => Finding::new(
+                "identity_differs",
+                "the conversation belongs to another identity than the one signed in here",
+            )
+            .next("sign in as the one that it belongs to, or bind the agent to another conversation"),
+            Row::HeadRejected => {
+                Finding::new("rejected_before", "the provider refused the head, and nothing has changed")
+            }
+            _ => {
+                let looked = self.asking.look_surely(id)?;
+                for finding in looked.lookup.findings {
+                    self.asking.find(finding);
+                }
+                Finding::new(
+                    "head_out_of_reach",
+                    format!("the conversation is session {id}, and the CLI cannot reach it from here"),
+                )
+                .next("ask from the login and the directory that conversation_at names, or bind the agent anew")
+            }
+        };
+        self.asking.find(finding);
+        Ok(())
     }
 
     fn head_id(&self) -> String {
@@ -246,10 +280,13 @@ impl Preflight<'_, '_> {
         match asking.rules.owners(asking.view, place, id)? {
             Seen::Absent => {}
             Seen::Unreadable(why) => {
-                asking.find(Finding::new(
-                    "registry_unreadable",
-                    format!("who has the session open cannot be told: {why}"),
-                ));
+                let text = format!("who has the session open cannot be told: {why}");
+                let finding =
+                    Finding::new("registry_unreadable", text).next("make the registry readable, or ask for a fork");
+                if !fork {
+                    return Err(Stop::Unknown(finding));
+                }
+                asking.find(finding);
             }
             Seen::Is(owners) => {
                 for owner in owners.iter().filter(|owner| owner.life != Life::Dead) {
@@ -295,8 +332,17 @@ impl Preflight<'_, '_> {
                     return Err(Stop::Unknown(unreadable(&root, &why)));
                 }
             };
-            let owners = asking.rules.owners(asking.view, &asking.place, &found.session)?.is().unwrap_or_default();
-            let marked = sweep::foreign_marker(&found.path, asking.ledger.agent.as_ref(), asking.view)?;
+            let owners = match asking.rules.owners(asking.view, &asking.place, &found.session)? {
+                Seen::Is(owners) => owners,
+                Seen::Absent => Vec::new(),
+                Seen::Unreadable(why) => {
+                    let text = format!("who has a conversation open cannot be told: {why}");
+                    return Err(Stop::Unknown(
+                        Finding::new("registry_unreadable", text).next("make the registry readable"),
+                    ));
+                }
+            };
+            let marked = asking.foreign_marker(&found.path)?;
             // One retry: what the provider refused already is not found a second time.
             let refused = asking.has_rejection(&found.session) && {
                 let digest = asking.look(&found.session)?.digest;
@@ -308,6 +354,10 @@ impl Preflight<'_, '_> {
             }
             except.insert(found.session);
         }
+        let text = format!(
+            "the {OWNED_SKIPPED_MAX} largest conversations are all held or in flight; smaller ones were not looked at"
+        );
+        self.asking.find(Finding::new("scan_stopped", text));
         Ok(None)
     }
 
@@ -331,25 +381,19 @@ impl Preflight<'_, '_> {
             }
         };
         asking.step("scan", "the newest session of this project", true, found.path.clone());
+        let head = asking.head().map(|head| head.at.session.as_str());
+        let text = "--continue takes whatever session is newest, which need not be the one you see";
         asking.find(
-            Finding::new(
-                "id_not_named",
-                "--continue takes whatever session is newest, which need not be the one you see",
-            )
-            .next(format!("ask with --session {}", found.session)),
+            Finding::new("id_not_named", text).next(format!("launch with an id: {}", head.unwrap_or(&found.session))),
         );
         asking.candidate = Some(found.session.clone());
         self.route = Route::Recovery;
-        let looked = self.asking.look_surely(&found.session)?;
-        if looked.lookup.outcome != Outcome::Continues {
-            self.not_resumable(&found.session, &looked, false);
-            return Ok(self.fresh());
+        // What is newest is a candidate like any other: identity, rejections, live owners, and with a chain only its head.
+        let chained = self.asking.head().is_some();
+        let mut answer = if chained { self.gated(&found.session, true)? } else { self.looked(&found.session, false)? };
+        if answer.route == Route::Recovery {
+            answer.confidence = Confidence::Inferred;
         }
-        let fork = self.asking.request.fork;
-        self.owners(&found.session, fork)?;
-        let findings = looked.lookup.findings.clone();
-        let mut answer = self.resume(&found.session, &found.path, Route::Recovery, Means::InPlace, fork, &findings)?;
-        answer.confidence = Confidence::Inferred;
         Ok(answer)
     }
 

@@ -15,7 +15,7 @@ use crate::chain::sweep;
 use crate::chain::verdict::{Basis, Confidence, ConversationAt, Receipt, Step, TranscriptAt, Verdict};
 use crate::event::{Means, Route, VerdictWord};
 use crate::provider::{self, Finding, Launch, Place};
-use crate::snapshot::{Ask, Life, Process, Recorder, Seen, SnapshotError, View};
+use crate::snapshot::{Ask, Life, NodeKind, Process, Recorder, Seen, SnapshotError, View};
 
 /// Answers what the next spawn will do.
 ///
@@ -109,6 +109,7 @@ fn decide(
         findings: Vec::new(),
         elsewhere: None,
         looked: std::collections::BTreeMap::new(),
+        unread_identity: None,
     };
     Preflight { asking, route: Route::Held }.run(flag)
 }
@@ -291,14 +292,16 @@ impl<'a> Preflight<'a, '_> {
 
     /// A process of an open segment that lives: its driver may be dead, the conversation is not.
     fn live_child(&mut self, agent: &AgentState, ours: bool) -> Result<Option<u32>, Stop> {
-        let holder = agent.lease.holder.as_ref();
-        for (pid, started) in agent.open.values().filter_map(|segment| segment.process) {
+        for segment in agent.open.values() {
+            let Some((pid, started)) = segment.process else { continue };
+            // Its pid means something only where it was launched, whoever holds the lease now.
+            let launcher = segment.launcher.as_ref();
             let process = Process {
                 pid,
                 started: Some(started),
-                host: holder.map(|holder| holder.host.clone()),
-                boot: holder.map(|holder| holder.boot.clone()),
-                pid_ns: holder.map(|holder| holder.pid_ns),
+                host: launcher.map(|launcher| launcher.host.clone()),
+                boot: launcher.map(|launcher| launcher.boot.clone()),
+                pid_ns: launcher.map(|launcher| launcher.pid_ns),
             };
             match self.asking.view.life(&process)? {
                 Life::Alive => return Ok(Some(pid)),
@@ -331,9 +334,27 @@ impl<'a> Preflight<'a, '_> {
                 return Err(Stop::Unknown(unreadable(&cwd, &why)));
             }
         }
+        let cwd = asking.place.cwd.clone();
+        match asking.view.node(&cwd, true)? {
+            Seen::Is(node) if node.kind != NodeKind::Dir => {
+                let finding =
+                    Finding::new("cwd_unusable", "the working directory is no directory; the CLI cannot start there");
+                return Err(Stop::Unknown(finding.at(&cwd)));
+            }
+            Seen::Is(_) | Seen::Absent => {}
+            Seen::Unreadable(why) => return Err(Stop::Unknown(unreadable(&cwd, &why))),
+        }
         let root = asking.rules.config_root(&asking.place);
-        if let Seen::Unreadable(why) = asking.view.node(&root, true)? {
-            return Err(Stop::Unknown(unreadable(&root, &why)));
+        match asking.view.node(&root, true)? {
+            Seen::Unreadable(why) => return Err(Stop::Unknown(unreadable(&root, &why))),
+            Seen::Is(node) if node.kind == NodeKind::Special => {
+                return Err(Stop::Unknown(unreadable(&root, "the config dir is a device, a pipe or a socket")));
+            }
+            Seen::Is(node) if node.kind != NodeKind::Dir => {
+                let text = "the config dir is no directory: the CLI starts, and saves nothing";
+                asking.find(Finding::new("not_a_directory", text).at(&root).next("name a directory"));
+            }
+            Seen::Is(_) | Seen::Absent => {}
         }
         let known: Vec<&Placed> =
             asking.ledger.agent.iter().flat_map(|agent| agent.sessions.values().chain(&agent.head)).collect();

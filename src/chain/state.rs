@@ -43,6 +43,8 @@ pub struct Segment {
     pub token: Option<Token>,
     /// Pid and start time, once launched.
     pub process: Option<(u32, u64)>,
+    /// Who launched it: where its pid means something.
+    pub launcher: Option<Holder>,
     /// The ids it reported.
     pub reported: BTreeSet<SessionId>,
     /// The sessions it confirmed, with the file as it was then.
@@ -144,9 +146,9 @@ impl AgentState {
                 self.lease = Lease { epoch: body.epoch.max(self.lease.epoch), holder: Some(body.holder.clone()) };
             }
             AgentEvent::LeaseEnded(body) => {
-                if body.epoch == self.lease.epoch {
-                    self.lease.holder = None;
-                }
+                // In log order an end ends what was taken before it; the fence has seen to the epochs of appended ones.
+                self.lease.epoch = self.lease.epoch.max(body.epoch);
+                self.lease.holder = None;
             }
             AgentEvent::Spawned(body) => {
                 if self.open.contains_key(&body.segment) {
@@ -166,13 +168,17 @@ impl AgentState {
                     minted: body.minted.clone(),
                     token: body.token.clone(),
                     process: None,
+                    launcher: None,
                     reported: BTreeSet::new(),
                     confirmed: BTreeMap::new(),
                 };
                 self.open.insert(body.segment.clone(), segment);
             }
             AgentEvent::Launched(body) => {
-                self.segment(&body.segment)?.process = Some((body.pid, body.started));
+                let launcher = self.lease.holder.clone();
+                let segment = self.segment(&body.segment)?;
+                segment.process = Some((body.pid, body.started));
+                segment.launcher = launcher;
             }
             AgentEvent::LaunchFailed(body) => {
                 self.segment(&body.segment)?;
@@ -265,7 +271,7 @@ impl AgentState {
                 if self.lease.holder.is_some() {
                     return Err(Illegal::LeaseHeld { epoch: current });
                 }
-                if body.epoch != current.next() {
+                if Some(body.epoch.0) != current.0.checked_add(1) {
                     return Err(Illegal::EpochOrder { found: body.epoch, last: current });
                 }
                 Ok(())

@@ -43,11 +43,13 @@ fn is_removable(
     if node.kind != NodeKind::File || node.bytes != copy.file.bytes {
         return Ok(false);
     }
-    let Seen::Is(marker) = view.marker(copy.marker.as_str())? else { return Ok(false) };
-    if marker.owner != agent.as_str() || marker.token.as_deref() != Some(token.as_str()) {
-        return Ok(false);
-    }
-    Ok(view.tail(path, copy.file.bytes)? == Seen::Is(copy.file.tail))
+    Ok(is_ours(agent, token, copy, view)? && view.tail(path, copy.file.bytes)? == Seen::Is(copy.file.tail))
+}
+
+/// Whether the marker of a logged copy still says what the log says.
+fn is_ours(agent: &AgentId, token: &Token, copy: &Copy, view: &mut dyn View) -> Result<bool, SnapshotError> {
+    let marker = view.marker(copy.marker.as_str())?.is();
+    Ok(marker.is_some_and(|it| it.owner == agent.as_str() && it.token.as_deref() == Some(token.as_str())))
 }
 
 /// Whether a file has a marker beside it that is none of this agent's logged copies: somebody's copy in flight, or a
@@ -58,7 +60,7 @@ fn is_removable(
 /// The view's [`SnapshotError`].
 pub fn foreign_marker(
     path: &str,
-    state: Option<&AgentState>,
+    own: Option<(&AgentId, &AgentState)>,
     view: &mut dyn View,
 ) -> Result<Seen<String>, SnapshotError> {
     let Some((dir, name)) = path.rsplit_once('/') else { return Ok(Seen::Absent) };
@@ -72,7 +74,14 @@ pub fn foreign_marker(
             continue;
         }
         let marker = format!("{dir}/{}", entry.name);
-        let ours = state.is_some_and(|state| state.copies.values().any(|copy| copy.marker.as_str() == marker));
+        let logged = own.and_then(|(uid, state)| {
+            let found = state.copies.iter().find(|(_, copy)| copy.marker.as_str() == marker);
+            found.map(|(token, copy)| (uid, token, copy))
+        });
+        let ours = match logged {
+            Some((uid, token, copy)) => is_ours(uid, token, copy, view)?,
+            None => false,
+        };
         if !ours {
             return Ok(Seen::Is(marker));
         }

@@ -137,11 +137,10 @@ pub(super) fn bind(args: &Bind, log: Option<&Path>, output: &Output) -> Result<u
 
 fn refuse_live_driver(ledger: &Ledger, request: &Request) -> Result<(), Failure> {
     let receipt = ask(ledger, request)?;
-    if receipt.verdict().findings.iter().any(|finding| finding.code == "lease_held") {
-        let detail = receipt.verdict().findings.first().map(|finding| finding.detail.clone()).unwrap_or_default();
-        return Err(Failure::new("busy", exit::BUSY, detail).next("end that driver first"));
+    match receipt.verdict().findings.iter().find(|finding| finding.code == "lease_held") {
+        Some(finding) => Err(Failure::new("busy", exit::BUSY, finding.detail.clone()).next("end that driver first")),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// The confirmed place that a resumable session has.
@@ -155,8 +154,12 @@ fn location(receipt: &Receipt, request: &Request, session: &str) -> Result<Locat
         let detail =
             verdict.findings.first().map_or_else(|| verdict.verdict.to_string(), |finding| finding.detail.clone());
         let text = format!("session {session} cannot be continued from here: {detail}");
-        return Err(Failure::new("not_resumable", code_of(verdict.verdict).max(exit::ERROR), text)
-            .next("see `throughline preflight` for the steps"));
+        let code = match verdict.verdict {
+            VerdictWord::Busy => exit::BUSY,
+            VerdictWord::Unknown => exit::UNKNOWN,
+            VerdictWord::Resume | VerdictWord::Recover | VerdictWord::Fresh => exit::ERROR,
+        };
+        return Err(Failure::new("not_resumable", code, text).next("see `throughline preflight` for the steps"));
     };
     let wrong = |error: crate::id::IdError| Failure::of("path", exit::ERROR, &error);
     let mut view = real_view()?;
@@ -173,7 +176,7 @@ fn location(receipt: &Receipt, request: &Request, session: &str) -> Result<Locat
     };
     let identity = match (&request.identity, rules) {
         (Some(identity), _) => Some(identity.clone()),
-        (None, Some(rules)) => rules.identity(&mut view, &place).map_err(told)?,
+        (None, Some(rules)) => rules.identity(&mut view, &place).map_err(told)?.is(),
         (None, None) => None,
     };
     let node = view.node(&at.path, true).map_err(told)?;
@@ -198,6 +201,9 @@ fn location(receipt: &Receipt, request: &Request, session: &str) -> Result<Locat
 
 fn plan(uid: &AgentId, events: &[Event], output: &Output) -> Result<u8, Failure> {
     if events.is_empty() {
+        if output.json {
+            output.value(&json!({"schema": 1, "agent": uid, "events": 0}))?;
+        }
         output.say(&format!("agent {uid} is bound to that session already; there is nothing to do"));
     }
     for event in events {

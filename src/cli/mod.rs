@@ -58,9 +58,13 @@ fn dispatch(cli: &Cli, output: &Output) -> Result<u8, Failure> {
         }
         Command::Man => {
             let mut page = Vec::new();
-            clap_mangen::Man::new(Cli::command())
-                .render(&mut page)
-                .map_err(|error| Failure::of("io", exit::ERROR, &error))?;
+            let command = Cli::command();
+            let each = command.get_subcommands().map(|sub| sub.clone().name(format!("throughline {}", sub.get_name())));
+            let pages: Vec<_> = std::iter::once(command.clone()).chain(each).collect();
+            for command in pages {
+                let rendered = clap_mangen::Man::new(command).render(&mut page);
+                rendered.map_err(|error| Failure::of("io", exit::ERROR, &error))?;
+            }
             output.data(&String::from_utf8_lossy(&page))?;
             Ok(exit::OK)
         }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use crate::chain::Request;
 use crate::cli::args::Question;
-use crate::cli::error::{Failure, exit};
+use crate::cli::error::{Failure, chain_of, exit};
 use crate::id::{AgentId, Epoch, IdentityKey, ProviderName};
 use crate::provider::{self, ConfigDir};
 use crate::snapshot::Depth;
@@ -54,9 +54,12 @@ pub(super) fn request(question: &Question) -> Result<Request, Failure> {
         request.expand_home(&home);
     }
     if !request.cwd.starts_with('/') && request.unusable.is_none() {
-        let here = environment::current_dir().map_err(|error| Failure::of("cwd", exit::ERROR, &error))?;
-        request.cwd =
-            if request.cwd.is_empty() { here } else { format!("{}/{}", here.trim_end_matches('/'), request.cwd) };
+        match environment::current_dir() {
+            Ok(here) if request.cwd.is_empty() => request.cwd = here,
+            Ok(here) => request.cwd = format!("{}/{}", here.trim_end_matches('/'), request.cwd),
+            // The child would have no better one: nothing can be told of a spawn from here.
+            Err(error) => request.unusable = Some(chain_of(&error)),
+        }
     }
     Ok(request)
 }

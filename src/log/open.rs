@@ -233,6 +233,11 @@ impl Log {
             if !opening.create {
                 return Err(OpenError::NotThere { path: path.to_owned() });
             }
+            // A WAL is the newest part of a log, and may be all of it: making a log beside it would destroy that.
+            let wal = place::stamp(&place::beside(path, "-wal")).map_err(io("looked at"))?;
+            if wal.is_some_and(|wal| wal.bytes > 0) {
+                return Err(OpenError::NotALog { path: path.to_owned(), found: "nothing but the WAL of a log" });
+            }
             place::create(path).map_err(io("created"))?;
         }
         let real = place::real(path).map_err(io("found"))?;

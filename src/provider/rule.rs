@@ -142,6 +142,9 @@ pub trait Provider: std::fmt::Debug {
     /// The variable that names the login's folder.
     fn config_variable(&self) -> &'static str;
 
+    /// The id that the CLI takes a given text for: some trim it.
+    fn id_as_taken<'t>(&self, given: &'t str) -> &'t str;
+
     /// The flag that resumes a session by its id, or nothing where the CLI has none.
     fn resume_flag(&self) -> Option<&'static str>;
 
@@ -189,8 +192,9 @@ pub trait Provider: std::fmt::Debug {
         depth: Depth,
     ) -> Result<Seen<Scanned>, SnapshotError>;
 
-    /// Who is signed in there. The ambient login and a missing, half-written or unreadable file are unknown.
-    fn identity(&self, view: &mut dyn View, place: &Place) -> Result<Option<IdentityKey>, SnapshotError>;
+    /// Who is signed in there. The ambient login and an account file without an account are absent; one that is half-written
+    /// or cannot be read is unreadable. Neither is an error.
+    fn identity(&self, view: &mut dyn View, place: &Place) -> Result<Seen<IdentityKey>, SnapshotError>;
 
     /// Which processes have the session open by the provider's own registry.
     fn owners(&self, view: &mut dyn View, place: &Place, id: &str) -> Result<Seen<Vec<Owner>>, SnapshotError>;

@@ -23,7 +23,9 @@ pub(super) fn largest(
     depth: Depth,
 ) -> Result<Seen<Scanned>, SnapshotError> {
     let wanted = |entry: &Entry, id: &str| entry.bytes > 0 && !except.contains(id);
-    first(rules, view, place, hidden, depth, Order::Largest, wanted, |held| rules.accepts(held) && held.turns > 0)
+    first(rules, view, place, hidden, depth, Order::Largest, wanted, |held| {
+        rules.accepts(held) && rules.turns(held) > 0
+    })
 }
 
 /// What `--continue` takes (observed on 2.1.332): the file that was changed last, but none that holds only metadata or only

@@ -157,7 +157,9 @@ impl Search<'_> {
         Ok(match self.view.transcript(file, Format::Claude, self.depth)? {
             Seen::Absent => Found::Absent,
             Seen::Unreadable(why) => unreadable(file, &why),
-            Seen::Is(held) if self.rules.accepts(&held) && (held.turns > 0 || held.is_whole()) => Found::Accepted(held),
+            Seen::Is(held) if self.rules.accepts(&held) && (self.rules.turns(&held) > 0 || held.is_whole()) => {
+                Found::Accepted(held)
+            }
             Seen::Is(held) if held.is_whole() => Found::NotAccepted(held),
             Seen::Is(_) => Found::Unknown(format!("{file}: {NOT_EXAMINED}"), not_examined(file)),
         })
@@ -290,7 +292,7 @@ impl Search<'_> {
     }
 
     fn found(&mut self, file: &str, found_by: FoundBy, held: Transcript) -> Lookup {
-        let outcome = if held.turns > 0 { Outcome::Continues } else { Outcome::Empty };
+        let outcome = if self.rules.turns(&held) > 0 { Outcome::Continues } else { Outcome::Empty };
         if outcome == Outcome::Empty {
             let detail = "the CLI accepts this file and keeps its id, but it holds no turn: no history is sent";
             self.findings.insert(0, Finding::new("empty_history", detail).at(file));

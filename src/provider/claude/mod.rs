@@ -68,6 +68,10 @@ impl Provider for Claude {
         CONFIG_DIR_VARIABLE
     }
 
+    fn id_as_taken<'t>(&self, given: &'t str) -> &'t str {
+        session_id(given).unwrap_or(given)
+    }
+
     fn resume_flag(&self) -> Option<&'static str> {
         Some(launch::RESUME)
     }
@@ -126,10 +130,10 @@ impl Provider for Claude {
         listing::newest(self, view, place, hidden, depth)
     }
 
-    fn identity(&self, view: &mut dyn View, place: &Place) -> Result<Option<IdentityKey>, SnapshotError> {
+    fn identity(&self, view: &mut dyn View, place: &Place) -> Result<Seen<IdentityKey>, SnapshotError> {
         match path::account_file(place) {
-            Some(file) => Ok(view.identity(&file, Format::Claude)?.is()),
-            None => Ok(None),
+            Some(file) => view.identity(&file, Format::Claude),
+            None => Ok(Seen::Absent),
         }
     }
 

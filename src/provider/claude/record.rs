@@ -238,9 +238,10 @@ impl Tally {
             match Record::read(reader) {
                 Ok(Some(record)) => {
                     self.mid_value = false;
-                    let rest = record.rest;
+                    let (rest, turns) = (record.rest, self.held.turns);
                     self.count(record);
                     if let Some(rest) = rest {
+                        self.held.glued += self.held.turns - turns;
                         let (nul, ended) = reader.skip_line()?;
                         self.lose(rest, nul, !ended && reader.end() >= len);
                     }

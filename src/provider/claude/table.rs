@@ -14,6 +14,8 @@ pub(super) struct Claude {
     pub(super) system_counts: bool,
     /// `user` and `assistant` records without a message make a file unacceptable.
     pub(super) messageless_spoils: bool,
+    /// A record counts although more follows on its line.
+    pub(super) glued_counts: bool,
     /// A fork of a file without a conversation starts a new session without a word.
     pub(super) path_starts_fresh: bool,
 }
@@ -25,6 +27,7 @@ static TABLES: [Claude; 3] = [
         searches: true,
         system_counts: true,
         messageless_spoils: false,
+        glued_counts: true,
         path_starts_fresh: false,
     },
     Claude {
@@ -32,6 +35,7 @@ static TABLES: [Claude; 3] = [
         searches: true,
         system_counts: false,
         messageless_spoils: false,
+        glued_counts: true,
         path_starts_fresh: false,
     },
     Claude {
@@ -39,6 +43,7 @@ static TABLES: [Claude; 3] = [
         searches: false,
         system_counts: false,
         messageless_spoils: true,
+        glued_counts: false,
         path_starts_fresh: true,
     },
 ];
@@ -80,7 +85,12 @@ impl Claude {
     pub(super) fn accepts(&self, held: &Transcript) -> bool {
         let systems = if self.system_counts { held.systems } else { 0 };
         let spoilt = self.messageless_spoils && held.messageless > 0;
-        !spoilt && held.turns + held.attachments + systems > 0
+        !spoilt && self.turns(held) + held.attachments + systems > 0
+    }
+
+    /// The turns that this version takes.
+    pub(super) fn turns(&self, held: &Transcript) -> u64 {
+        if self.glued_counts { held.turns } else { held.turns - held.glued.min(held.turns) }
     }
 
     pub(super) fn projects(&self, place: &Place) -> String {
