@@ -267,7 +267,7 @@ impl Scene {
         let import = Import { mode: Mode::Unverified, at_ms: store::now_ms() };
         store::writer(&path)?
             .import::<State>(&mut lines.as_bytes(), &import, &mut |_| {})
-            .map_err(|error| store::of_import(&error))?;
+            .map_err(|error| store::of_import(&error, Mode::Unverified))?;
         Ok(path)
     }
 }

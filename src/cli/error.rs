@@ -37,8 +37,16 @@ impl Failure {
         Self::new("usage", exit::USAGE, message).next("see `throughline --help`")
     }
 
-    pub(super) fn of(class: &'static str, code: u8, error: &dyn std::error::Error) -> Self {
-        Self::new(class, code, chain_of(error))
+    /// The causes joined; the first hint that one of them gives is the next step.
+    pub(super) fn of(class: &'static str, code: u8, error: &(dyn std::error::Error + 'static)) -> Self {
+        let (message, next) = told(error);
+        Self { class, code, message, next }
+    }
+
+    /// The next step, where no cause has named one.
+    pub(super) fn or_next(mut self, next: &str) -> Self {
+        self.next.get_or_insert_with(|| next.into());
+        self
     }
 
     pub(super) fn next(mut self, next: impl Into<String>) -> Self {
@@ -60,7 +68,7 @@ impl Failure {
 }
 
 /// An error and its sources, joined; a source that its parent repeats is not said twice.
-pub(super) fn chain_of(error: &dyn std::error::Error) -> String {
+pub(super) fn chain_of(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
@@ -71,4 +79,53 @@ pub(super) fn chain_of(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text.replace('\n', " ")
+}
+
+/// What went wrong and what to do about it: each cause's words up to its `; `, and the first that stand behind one.
+fn told(error: &(dyn std::error::Error + 'static)) -> (String, Option<String>) {
+    let mut next = None;
+    let mut words: Vec<String> = Vec::new();
+    for cause in std::iter::successors(Some(error), |cause| cause.source()) {
+        let mut text = cause.to_string().replace('\n', " ");
+        if cause.is::<serde_json::Error>()
+            && let Some(at) = text.rfind(" at line ")
+        {
+            // Its own line is always the one line that it was given.
+            let column = text.rfind(" column ").map(|at| text[at + 8..].to_owned());
+            text.truncate(at);
+            text.extend(column.map(|column| format!(" (column {column})")));
+        }
+        let is_sqlite = cause.is::<rusqlite::Error>();
+        let (head, hint) = match text.split_once("; ") {
+            Some((head, hint)) => (head.to_owned(), Some(hint.to_owned())),
+            None => (text, None),
+        };
+        next = next.or(hint);
+        if words.last().is_none_or(|last| !last.ends_with(&head)) {
+            words.push(head);
+        }
+        if is_sqlite {
+            // It says itself again, with its number.
+            break;
+        }
+    }
+    (words.join(": "), next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{0}")]
+    struct Cause(&'static str, #[source] Option<Box<Cause>>);
+
+    #[test]
+    fn causes_are_said_once_and_the_first_hint_is_the_next_step() {
+        let inner = Cause("the disk is full; free some", None);
+        let outer = Cause("it was not written", Some(Box::new(Cause("the disk is full", Some(Box::new(inner))))));
+        let failure = Failure::of("io", exit::ERROR, &outer);
+        assert_eq!(failure.sentence(), "it was not written: the disk is full; free some");
+        assert_eq!(failure.or_next("wait").next.as_deref(), Some("free some"));
+    }
 }

@@ -38,6 +38,9 @@ pub(super) fn export(args: &args::Export, log: Option<&Path>, output: &Output) -
     .map_err(|error| {
         Failure::of("io", exit::ERROR, &error).next("name a file that does not exist yet, in a writable folder")
     })??;
+    if output.json {
+        output.value(&json!({"schema": 1, "file": path.to_string_lossy(), "anchor": anchor}))?;
+    }
     output.say(&format!("{} events are in {}; the anchor is {anchor}", anchor.seq, path.display()));
     Ok(exit::OK)
 }
@@ -56,7 +59,7 @@ pub(super) fn import(args: &args::Import, log: Option<&Path>, output: &Output) -
     let import = Import { mode, at_ms: store::now_ms() };
     let imported = writer
         .import::<State>(&mut *from, &import, &mut |line| progress.at(line))
-        .map_err(|error| store::of_import(&error))?;
+        .map_err(|error| store::of_import(&error, mode))?;
     drop(progress);
     if output.json {
         output.value(&json!({"schema": 1, "events": imported.events, "anchor": imported.anchor}))?;
@@ -119,7 +122,7 @@ fn expectation(text: &str) -> Result<(StreamName, Version), Failure> {
 }
 
 fn event(text: &[u8], number: u64) -> Result<(StreamName, Event), Failure> {
-    let wrong = |error: &dyn std::error::Error| {
+    let wrong = |error: &(dyn std::error::Error + 'static)| {
         let mut failure = Failure::of("line", exit::ERROR, error);
         failure.message = format!("line {number}: {}", failure.message);
         failure.next("nothing was appended; give one object a line with `stream`, `kind`, `body`")

@@ -29,7 +29,9 @@ pub(super) fn verify(args: &Verify, log: Option<&Path>, output: &Output) -> Resu
     let known = known.map_err(|error| Failure::usage(error.to_string()))?;
     let reader = store::reader(&store::path(log)?)?;
     let mut progress = output.progress("events verified");
-    let found = reader.verify::<State>(known, &mut |seq| progress.at(seq.0)).map_err(|error| store::of_log(&error))?;
+    let found = reader.verify::<State>(known, &mut |seq| progress.at(seq.0)).map_err(|error| {
+        store::of_log(&error).next("restore the log from a copy or an export, and keep this file as evidence")
+    })?;
     drop(progress);
     let problems: Vec<_> = found
         .problems

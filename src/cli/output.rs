@@ -52,7 +52,7 @@ impl Output {
     pub(super) fn say(&self, text: &str) {
         if !self.quiet {
             // Whoever closed stderr does not want to hear; the exit code still speaks.
-            let _ = writeln!(io::stderr(), "{text}");
+            let _ = writeln!(io::stderr(), "{}", visible(text));
         }
     }
 
@@ -169,9 +169,12 @@ pub(super) fn code_of(word: VerdictWord) -> u8 {
     }
 }
 
-/// Text from elsewhere, with control characters made visible: a hostile name must not drive the terminal.
+/// Text from elsewhere, with control and direction characters made visible: a hostile name must not drive the terminal.
 pub(super) fn visible(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() }).collect()
+    let hidden = |c: char| {
+        c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.chars().map(|c| if hidden(c) { c.escape_unicode().to_string() } else { c.to_string() }).collect()
 }
 
 /// The failure of a write to stdout. A closed pipe is the reader's choice and no failure worth words.
@@ -179,7 +182,9 @@ pub(super) fn stdout_failure(error: io::Error) -> Failure {
     if error.kind() == io::ErrorKind::BrokenPipe {
         return Failure::new("closed_pipe", exit::OK, "");
     }
-    Failure::of("io", exit::ERROR, &error)
+    let mut failure = Failure::of("io", exit::ERROR, &error).or_next("see where stdout goes");
+    failure.message = format!("stdout could not be written: {}", failure.message);
+    failure
 }
 
 fn command_line(launch: &crate::provider::Launch) -> String {
@@ -206,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_hostile_name_does_not_drive_the_terminal() {
-        assert_eq!(visible("a\u{1b}[31mb\nc"), "a\\u{1b}[31mb\\nc");
+        assert_eq!(visible("a\u{1b}[31mb\nc\u{202e}"), "a\\u{1b}[31mb\\u{a}c\\u{202e}");
     }
 
     #[test]

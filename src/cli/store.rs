@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::cli::error::{Failure, exit};
-use crate::log::{AppendError, Class, ExportError, ImportError, Log, LogError, OpenError, Opening, Reader};
+use crate::log::{AppendError, Class, ExportError, ImportError, Log, LogError, Mode, OpenError, Opening, Reader};
 use crate::world::{clock, environment};
 
 /// The log that the flags and the surroundings name.
@@ -46,11 +46,9 @@ pub(super) fn now_ms() -> i64 {
     clock::now_ms()
 }
 
-fn of_class(class: Class, error: &dyn std::error::Error) -> Failure {
+fn of_class(class: Class, error: &(dyn std::error::Error + 'static)) -> Failure {
     let (word, code, next) = match class {
-        Class::Corrupt => {
-            ("corrupt", exit::CORRUPT, "run `throughline verify`; restore the log from a copy or an export")
-        }
+        Class::Corrupt => ("corrupt", exit::CORRUPT, "restore the log from a copy or an export"),
         Class::Busy => ("log_busy", exit::LOG_BUSY, "try again"),
         Class::NotThere => {
             ("no_log", exit::ERROR, "name it with --log, or begin one with `throughline bind` or `import`")
@@ -58,13 +56,18 @@ fn of_class(class: Class, error: &dyn std::error::Error) -> Failure {
         Class::ReadOnly => ("read_only", exit::ERROR, "make the log and its directory writable for this user"),
         Class::DiskFull => ("disk_full", exit::ERROR, "nothing was written; free some space and try again"),
         Class::Refused => ("refused", exit::ERROR, "read the log again and decide anew"),
-        Class::Io => ("io", exit::ERROR, "see what the system says of the file"),
+        Class::Io => ("io", exit::ERROR, "see what the system says of the file, its directory and TMPDIR"),
     };
-    Failure::of(word, code, error).next(next)
+    Failure::of(word, code, error).or_next(next)
 }
 
 fn of_open(path: &Path, error: &OpenError) -> Failure {
-    let mut failure = of_class(error.class(), error);
+    let mut failure = match error {
+        OpenError::NotALog { .. } => {
+            Failure::of("corrupt", exit::CORRUPT, error).or_next("name another file with --log, or restore this one")
+        }
+        _ => of_class(error.class(), error),
+    };
     if !failure.message.contains(&*path.to_string_lossy()) {
         failure.message = format!("{}: {}", path.display(), failure.message);
     }
@@ -88,6 +91,14 @@ pub(super) fn of_export(error: &ExportError) -> Failure {
     }
 }
 
-pub(super) fn of_import(error: &ImportError) -> Failure {
-    of_class(error.class(), error)
+/// A bad line is the input's fault: hand-written ones are mended, an export that does not hold is got anew.
+pub(super) fn of_import(error: &ImportError, mode: Mode) -> Failure {
+    let is_log = matches!(error, ImportError::Append(_) | ImportError::NotEmpty { .. } | ImportError::Read { .. });
+    match mode {
+        _ if is_log => of_class(error.class(), error),
+        Mode::Unverified => Failure::of("line", exit::ERROR, error).or_next("nothing was imported; mend that line"),
+        Mode::Verified | Mode::AsNew => {
+            Failure::of("export", exit::CORRUPT, error).or_next("nothing was imported; get the export anew")
+        }
+    }
 }

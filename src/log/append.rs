@@ -111,7 +111,7 @@ pub enum AppendError {
         actual: Box<Frontier>,
     },
     /// The rules do not allow an event after what comes before it.
-    #[error("event {index} for {stream} ({kind}) is not legal there")]
+    #[error("event {} for {stream} ({kind}) is not legal there", index + 1)]
     Illegal {
         /// Which stream.
         stream: StreamName,

@@ -56,7 +56,11 @@ static TABLES: [Claude; 3] = [
 /// ```
 #[must_use]
 pub fn is_observed(version: Option<&str>) -> bool {
-    version.is_none_or(|asked| numbers(asked).is_some_and(|asked| numbers(table(version).version) == Some(asked)))
+    let digits = |asked: &str| {
+        asked.trim().trim_start_matches('v').split(|c: char| !c.is_ascii_digit() && c != '.').next()
+            == Some(table(version).version)
+    };
+    version.is_none_or(digits)
 }
 
 /// The versions that were observed, newest first.
