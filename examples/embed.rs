@@ -24,7 +24,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     request.session = arguments.next();
     request.agent = arguments.next().map(AgentId::parse).transpose()?;
 
-    let receipt = ask(Path::new("throughline.db"), &request)?;
+    let log = environment::var("THROUGHLINE_LOG")?.unwrap_or_else(|| "throughline.db".into());
+    let receipt = ask(Path::new(&log), &request)?;
     let verdict = receipt.verdict();
     match verdict.verdict {
         VerdictWord::Resume => println!("continues {}", verdict.session_id.as_deref().unwrap_or("?")),
@@ -38,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 
     // Time passes. A receipt is good for as long as the plan that it names would be made again.
-    let now = ask(Path::new("throughline.db"), &request)?;
+    let now = ask(Path::new(&log), &request)?;
     println!("still so: {}", receipt.is_current(&now));
     Ok(())
 }

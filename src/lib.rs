@@ -54,7 +54,7 @@
 //! | [`id`] | names: newtypes with their grammar |
 //! | [`event`] | everything that can happen, and its canonical bytes |
 //! | [`snapshot`] | questions about the world and their answers, as values |
-//! | [`world`] | the doors: files, processes, clock, environment; only here is a disk touched |
+//! | [`world`] | the doors: files, processes, clock, environment; beside them only the log's own storage touches a disk |
 //! | [`log`] | the append-only store: digests, chains, memo, verify, export, import |
 //! | [`provider`] | what each agent CLI does, as rules over a view |
 //! | [`chain`] | an agent's conversation: state, gate, preflight |
@@ -66,7 +66,7 @@
 //! - With a chain, only its head is ever resumed. Never across identities.
 //! - *Absent* is not *unreadable*: what could not be read is `unknown`, never `fresh`.
 //! - Order is log order. No clock decides anything.
-//! - A reader changes nothing on disk; no conversation text and no secret is ever in the log.
+//! - A reader changes nothing on disk but SQLite's own `-shm`; no conversation text and no secret is ever in the log.
 //! - A receipt has no public constructor: it can be held, compared and refused, not made up.
 
 pub mod chain;

@@ -15,10 +15,10 @@ pub(super) struct Cli {
     /// Print JSON on stdout, errors included
     #[arg(long, global = true)]
     pub(super) json: bool,
-    /// Print only the essential word
+    /// Print only a verdict's word, and no talk on stderr
     #[arg(short, long, global = true)]
     pub(super) quiet: bool,
-    /// Print the evidence too
+    /// Print the evidence of a verdict too
     #[arg(short, long, global = true, conflicts_with = "quiet")]
     pub(super) verbose: bool,
     /// When to use colours; NO_COLOR is honoured

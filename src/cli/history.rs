@@ -123,7 +123,7 @@ pub(super) fn lines(records: &Records) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// One event as a line with stable columns: seq, version, stream, kind, what it says.
+/// One event as a line with stable columns: seq, time, stream, version, kind, what it says.
 fn line(event: &Recorded) -> String {
     let body: Value = serde_json::from_slice(&event.body).unwrap_or(Value::Null);
     let mut words = Vec::new();
@@ -140,8 +140,17 @@ fn line(event: &Recorded) -> String {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => format!("{key}={value}"),
         });
     }
-    let stream = event.stream.to_string();
-    format!("{:>6} {stream:<20} {:>4} {:<19} {}\n", event.seq.0, event.version.0, event.kind, visible(&words.join(" ")))
+    let (stream, time) = (event.stream.to_string(), time(event.at_ms));
+    let words = visible(&words.join(" "));
+    format!("{:>6} {time} {stream:<20} {:>4} {:<19} {words}\n", event.seq.0, event.version.0, event.kind)
+}
+
+/// A writer's clock, in UTC to the second. For people: nothing is decided by it.
+fn time(at_ms: i64) -> String {
+    match jiff::Timestamp::from_millisecond(at_ms) {
+        Ok(time) => time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        Err(_) => format!("{at_ms} ms"),
+    }
 }
 
 fn as_json(event: &Recorded) -> Value {

@@ -1,6 +1,7 @@
 //! The doors to the machine: files, processes, the clock, the environment.
 //!
-//! Only here are `std::fs`, `std::env`, clocks and the process table named (`tests/tidy.rs` checks it). A door does one
+//! Only here are `std::fs`, `std::env`, clocks and the process table named, apart from a short list of exceptions with
+//! reasons (the log's own folder, the command's arguments and files); `tests/tidy.rs` checks it. A door does one
 //! thing and says what happened; it decides nothing. What differs by system (the process table, links, access) stays in
 //! here too, so that another system is an addition.
 //!
@@ -10,6 +11,7 @@
 //! | [`worktrees`] | git's own files that say which worktrees a repository has |
 //! | [`process`] | who runs, since when; who we are |
 //! | [`clock`] | the wall clock, for people: no decision reads it |
+//! | [`write`] | new files and folders; it never replaces what is there |
 //! | [`environment`] | variables, the home directory, the working directory |
 //!
 //! Doors that only look are plain functions over the real machine, since decisions never see them: they see the *answers*
