@@ -130,7 +130,15 @@ impl Preflight<'_, '_> {
             Row::HeadRejected => {
                 Finding::new("rejected_before", "the provider refused the head, and nothing has changed")
             }
-            _ => {
+            Row::NoChain
+            | Row::ForkSource
+            | Row::ForkSourceUnusable
+            | Row::HeadChanged
+            | Row::HeadHeld
+            | Row::HeadNotHeld
+            | Row::HeadElsewhere
+            | Row::OutOfReachHeld
+            | Row::OutOfReach => {
                 let looked = self.asking.look_surely(id)?;
                 for finding in looked.lookup.findings {
                     self.asking.find(finding);

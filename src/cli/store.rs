@@ -62,11 +62,10 @@ fn of_class(class: Class, error: &(dyn std::error::Error + 'static)) -> Failure 
 }
 
 fn of_open(path: &Path, error: &OpenError) -> Failure {
-    let mut failure = match error {
-        OpenError::NotALog { .. } => {
-            Failure::of("corrupt", exit::CORRUPT, error).or_next("name another file with --log, or restore this one")
-        }
-        _ => of_class(error.class(), error),
+    let mut failure = if matches!(error, OpenError::NotALog { .. }) {
+        Failure::of("corrupt", exit::CORRUPT, error).or_next("name another file with --log, or restore this one")
+    } else {
+        of_class(error.class(), error)
     };
     if !failure.message.contains(&*path.to_string_lossy()) {
         failure.message = format!("{}: {}", path.display(), failure.message);

@@ -11,7 +11,7 @@
 //! | [`worktrees`] | git's own files that say which worktrees a repository has |
 //! | [`process`] | who runs, since when; who we are |
 //! | [`clock`] | the wall clock, for people: no decision reads it |
-//! | [`write`] | new files and folders; it never replaces what is there |
+//! | [`mod@write`] | new files and folders; it never replaces what is there |
 //! | [`environment`] | variables, the home directory, the working directory |
 //!
 //! Doors that only look are plain functions over the real machine, since decisions never see them: they see the *answers*
