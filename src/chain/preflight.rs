@@ -334,14 +334,14 @@ impl<'a> Preflight<'a, '_> {
                 return Err(Stop::Unknown(unreadable(&cwd, &why)));
             }
         }
+        // Its own name inside it: there only for a directory that may be entered.
         let cwd = asking.place.cwd.clone();
-        match asking.view.node(&cwd, true)? {
-            Seen::Is(node) if node.kind != NodeKind::Dir => {
-                let finding =
-                    Finding::new("cwd_unusable", "the working directory is no directory; the CLI cannot start there");
-                return Err(Stop::Unknown(finding.at(&cwd)));
+        match asking.view.node(&format!("{}/.", cwd.trim_end_matches('/')), true)? {
+            Seen::Is(_) => {}
+            Seen::Absent => {
+                let text = "the working directory is no directory; the CLI cannot start there";
+                return Err(Stop::Unknown(Finding::new("cwd_unusable", text).at(&cwd).next("name a directory")));
             }
-            Seen::Is(_) | Seen::Absent => {}
             Seen::Unreadable(why) => return Err(Stop::Unknown(unreadable(&cwd, &why))),
         }
         let root = asking.rules.config_root(&asking.place);
