@@ -158,6 +158,10 @@ fn an_export_that_was_cut_off_is_noticed() {
     assert!(matches!(line(import(&copy, &text[..text.len() - 9], Mode::Verified)), (21, 20, LineError::Json(_))));
     // A header without them is one, too.
     let (header, rest) = cut.split_once('\n').unwrap();
+    let fewer = text.replacen("\"events\":20", "\"events\":19", 1);
+    assert_ne!(fewer, text);
+    let result = import(&copy, &fewer, Mode::Verified);
+    assert!(matches!(result, Err(ImportError::CutOff { .. })), "a count that does not fit: {result:?}");
     let (short, _) = header.split_once(",\"events\"").unwrap();
     assert_eq!(import(&copy, &format!("{short}}}\n{rest}"), Mode::Verified).unwrap().events, 10);
 }

@@ -295,12 +295,10 @@ fn exported<F: Fold>(batch: &mut Batch<'_, F>, lines: &mut Lines<'_>, header: &H
         batch.write(place, &incoming)?;
     }
     let found = Anchor { seq: batch.head.seq, chain: source.chain };
-    match (header.anchor, header.events) {
-        (Some(expected), _) if expected != found => Err(ImportError::CutOff { expected, found }),
-        (None, Some(events)) if events != found.seq.0 => {
-            Err(ImportError::CutOff { expected: Anchor { seq: Seq(events), chain: Digest::GENESIS }, found })
-        }
-        _ => Ok(()),
+    let counted = header.events.map(|events| Anchor { seq: Seq(events), chain: found.chain });
+    match [header.anchor, counted].into_iter().flatten().find(|expected| *expected != found) {
+        Some(expected) => Err(ImportError::CutOff { expected, found }),
+        None => Ok(()),
     }
 }
 
