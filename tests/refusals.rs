@@ -192,3 +192,17 @@ fn a_blank_start_over_a_known_conversation_says_why() {
     assert_eq!((answer(&receipt), codes(&receipt)), (FRESH, vec!["identity_differs"]));
     assert!(receipt.verdict().findings.iter().all(|finding| finding.next.is_some()));
 }
+
+#[test]
+fn a_further_login_is_evidence_and_never_a_verdict() {
+    let world = World::new();
+    std::fs::create_dir_all(world.path("other")).expect("a folder");
+    let there = world.session("other", "work", A, 2);
+    let mut request = world.request(Some(A));
+    request.also = vec![world.text("other"), world.text("nowhere")];
+    let receipt = ask(&Ledger::default(), &request);
+    assert_eq!((answer(&receipt), codes(&receipt)), (FRESH, vec!["not_found", "found_elsewhere"]));
+    assert_eq!(receipt.verdict().findings[1].path.as_deref(), Some(there.as_str()));
+    let mut kept = receipt.snapshot().clone();
+    assert_eq!(throughline::chain::preflight(&Ledger::default(), &request, &mut kept).expect("recorded"), receipt);
+}

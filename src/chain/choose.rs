@@ -207,7 +207,7 @@ impl Preflight<'_, '_> {
             self.owners(id, fork)?;
             return self.resume(id, &path, self.route, Means::InPlace, fork, &looked.lookup.findings);
         }
-        self.not_resumable(id, &looked, rejected);
+        self.not_resumable(id, &looked, rejected)?;
         if !held || self.asking.head().is_some() {
             return Ok(self.fresh());
         }
@@ -230,7 +230,7 @@ impl Preflight<'_, '_> {
         }
     }
 
-    fn not_resumable(&mut self, id: &str, looked: &Looked, rejected: bool) {
+    fn not_resumable(&mut self, id: &str, looked: &Looked, rejected: bool) -> Result<(), Stop> {
         let detail = if rejected {
             let text = "the provider refused it, and nothing that it read has changed";
             self.asking.find(Finding::new("rejected_before", text));
@@ -246,23 +246,21 @@ impl Preflight<'_, '_> {
         for finding in looked.lookup.findings.clone() {
             self.asking.find(finding);
         }
-        self.elsewhere_by_also(id);
+        self.elsewhere_by_also(id)
     }
 
     /// Further logins' folders are searched for evidence only.
-    fn elsewhere_by_also(&mut self, id: &str) {
+    fn elsewhere_by_also(&mut self, id: &str) -> Result<(), Stop> {
         for dir in self.asking.request.also.clone() {
             let place = Place { config_dir: ConfigDir::Named(dir.clone()), cwd: self.asking.place.cwd.clone() };
-            let found =
-                self.asking.rules.lookup(self.asking.view, &place, id, &BTreeSet::new(), self.asking.request.depth);
-            if let Ok(lookup) = found
-                && lookup.outcome == Outcome::Continues
-                && let Some(path) = lookup.path
-            {
+            let asking = &mut self.asking;
+            let lookup = asking.rules.lookup(asking.view, &place, id, &BTreeSet::new(), asking.request.depth)?;
+            if let (Outcome::Continues, Some(path)) = (lookup.outcome, lookup.path) {
                 let finding = Finding::new("found_elsewhere", format!("the session is in config dir {dir:?}"));
-                self.asking.find(finding.at(&path).next(format!("ask with --config-dir {dir:?}")));
+                asking.find(finding.at(&path).next(format!("ask with --config-dir {dir:?}")));
             }
         }
+        Ok(())
     }
 
     /// A session whose confirmed place belongs to another identity is never resumed, with or without a chain.
