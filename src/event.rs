@@ -109,6 +109,10 @@ fn typed<T: DeserializeOwned>(kind: &str, schema: u32, body: &[u8], lifts: &[Lif
         return Err(DecodeError::NewerSchema { kind: kind.into(), schema, known });
     }
     let fields = |source| DecodeError::Fields { kind: kind.into(), source };
+    // Serde would also take a list for a struct.
+    if body.first() != Some(&b'{') {
+        return Err(fields(serde::de::Error::custom("a body is an object")));
+    }
     if schema == known {
         return serde_json::from_slice(body).map_err(fields);
     }
@@ -350,4 +354,73 @@ pub fn check_decode(bytes: &[u8]) {
     let encoded = event.encode();
     let again = encoded.as_ref().ok().map(|it| Event::decode(&stream, it.kind, it.schema, &it.body));
     assert!(matches!(&again, Some(Ok(again)) if *again == event), "{event:?} does not survive: {again:?}");
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that cannot build its events should stop")]
+
+    use super::*;
+
+    fn stream() -> StreamName {
+        "agent/a".parse().unwrap()
+    }
+
+    /// As if `fresh_intended` had called its pane a place in schema 1, and a window in schema 2.
+    const RENAMED: &[Lift] = &[
+        Lift { kind: "fresh_intended", from: 1, step: |value| renamed(value, "place", "window") },
+        Lift { kind: "fresh_intended", from: 2, step: |value| renamed(value, "window", "pane") },
+    ];
+
+    fn renamed(mut value: Value, from: &str, to: &str) -> Value {
+        if let Some(fields) = value.as_object_mut()
+            && let Some(field) = fields.remove(from)
+        {
+            fields.insert(to.into(), field);
+        }
+        value
+    }
+
+    #[test]
+    fn an_old_schema_is_lifted_step_by_step_to_the_present_one() {
+        let pane = |schema: u32, body: &str| {
+            let event = Event::decode_with(RENAMED, &stream(), "fresh_intended", schema, body.as_bytes());
+            match event {
+                Ok(Event::Agent(AgentEvent::FreshIntended(body))) => body.pane.map(String::from),
+                _ => None,
+            }
+        };
+        assert_eq!(pane(1, r#"{"place":"p"}"#).as_deref(), Some("p"));
+        assert_eq!(pane(2, r#"{"window":"p"}"#).as_deref(), Some("p"));
+        assert_eq!(pane(3, r#"{"pane":"p"}"#).as_deref(), Some("p"));
+        assert_eq!(pane(3, r#"{"place":"p"}"#), None, "the present schema has no such field");
+    }
+
+    #[test]
+    fn what_a_newer_version_wrote_is_a_stop_that_names_it() {
+        let decode = |kind, schema| Event::decode_with(RENAMED, &stream(), kind, schema, b"{}");
+        let newer = decode("fresh_intended", 4);
+        assert!(matches!(newer, Err(DecodeError::NewerSchema { schema: 4, known: 3, .. })), "{newer:?}");
+        assert!(matches!(decode("fresh_intended", 0), Err(DecodeError::NewerSchema { .. })));
+        let unknown = decode("teleported", 1);
+        assert!(unknown.is_err_and(|error| error.to_string().contains("teleported")));
+        let elsewhere = decode("verdict_given", 1);
+        assert!(matches!(elsewhere, Err(DecodeError::UnknownKind { .. })), "a kind of another family is unknown here");
+    }
+
+    #[test]
+    fn a_field_too_many_a_key_twice_and_a_float_are_refused() {
+        for body in [r#"{"pane":"p","x":1}"#, r#"{"pane":"p","pane":"q"}"#, r#"{"pane":1.5}"#, "[]", "", "{}x"] {
+            let event = Event::decode(&stream(), "fresh_intended", 1, body.as_bytes());
+            assert!(matches!(event, Err(DecodeError::Fields { .. })), "{body}: {event:?}");
+        }
+    }
+
+    #[test]
+    fn every_kind_is_its_own_and_the_present_schemas_are_1() {
+        let all = [AgentEvent::KINDS, AuditEvent::KINDS, HookEvent::KINDS].concat();
+        let distinct: std::collections::BTreeSet<_> = all.iter().collect();
+        assert_eq!((all.len(), distinct.len()), (28, 28));
+        assert!(all.iter().all(|kind| schema_of(kind, LIFTS) == 1));
+    }
 }

@@ -124,7 +124,14 @@ pub struct Basis {
 
 /// A verdict with its basis: the key that a spawn takes. Only [`preflight`](crate::chain::preflight::preflight) makes one.
 ///
-/// It can be looked at and compared with a later one; it cannot be put together by hand.
+/// It can be looked at and compared with a later one; it cannot be put together by hand:
+///
+/// ```compile_fail
+/// # use throughline::chain::Receipt;
+/// fn forged(receipt: Receipt) -> Receipt {
+///     Receipt { verdict: receipt.verdict().clone(), ..receipt }
+/// }
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Receipt {
     request: Request,
