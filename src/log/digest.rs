@@ -71,7 +71,7 @@ impl Content<'_> {
             self.kind.as_bytes(),
             self.body,
         ];
-        keyed::<1024>(&record_key(store), &parts)
+        keyed::<512>(&record_key(store), &parts)
     }
 }
 
