@@ -155,7 +155,7 @@ fn time(at_ms: i64) -> String {
 
 fn as_json(event: &Recorded) -> Value {
     json!({
-        "seq": event.seq, "stream": event.stream, "version": event.version, "at_ms": event.at_ms, "kind": event.kind,
+        "seq": event.seq, "stream": &*event.stream, "version": event.version, "at_ms": event.at_ms, "kind": event.kind,
         "schema": event.schema, "body": serde_json::from_slice::<Value>(&event.body).unwrap_or(Value::Null),
         "record": event.record, "chain": event.chain, "stream_chain": event.stream_chain,
     })

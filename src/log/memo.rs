@@ -5,6 +5,7 @@
 //! or editing it costs time and never changes an answer. Only appenders write memos, in the transaction of the events.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension as _};
 
@@ -49,7 +50,7 @@ pub(super) fn tail_of(conn: &Connection, id: i64) -> Result<Tail, LogError> {
 
 /// A stream's state: its memo if that holds, and every later event, each checked.
 pub(super) fn load<F: Fold>(conn: &Connection, store: StoreId, stream: &StreamName) -> Result<Loaded<F>, LogError> {
-    let named = Rc::new(Named { name: stream.clone(), text: stream.to_string() });
+    let named = Rc::new(Named { name: Arc::new(stream.clone()), text: stream.to_string() });
     let Some(id) = stream_id(conn, &named.text)? else {
         return Ok(Loaded { tail: Tail::EMPTY, state: F::empty(stream), memo: 0 });
     };

@@ -8,6 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension as _};
 
@@ -143,11 +144,11 @@ impl Records {
         self.once(|conn, store| {
             let text = stream.to_string();
             let Some(id) = memo::stream_id(conn, &text)? else { return Ok(()) };
-            let named = super::row::Named { name: stream.clone(), text };
+            let named = super::row::Named { name: Arc::new(stream.clone()), text };
             let mut tail = tail_before(conn, id, from)?;
             let mut stopped = false;
             let result = memo::each_after(conn, store, id, &named, &mut tail, &mut |row| {
-                stopped = each(Recorded::of(row, stream)?).is_break();
+                stopped = each(Recorded::of(row, &named.name)?).is_break();
                 // Any error ends the walk; this one is not handed on.
                 if stopped { Err(LogError::Changed) } else { Ok(()) }
             });
@@ -258,7 +259,7 @@ pub(super) fn store_in(conn: &Connection) -> Result<StoreId, LogError> {
 }
 
 /// What is done with a row and its stream, and whether to go on.
-pub(super) type Visit<'v> = dyn FnMut(&Row<'_>, &StreamName) -> Result<ControlFlow<()>, LogError> + 'v;
+pub(super) type Visit<'v> = dyn FnMut(&Row<'_>, &Arc<StreamName>) -> Result<ControlFlow<()>, LogError> + 'v;
 
 /// Every row from `from` on, checked, with its stream.
 pub(super) fn each_row(conn: &Connection, store: StoreId, from: Seq, each: &mut Visit<'_>) -> Result<(), LogError> {

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension as _};
@@ -149,13 +150,13 @@ impl Tail {
 /// A stream's name, parsed and as text.
 #[derive(Debug)]
 pub(super) struct Named {
-    pub(super) name: StreamName,
+    pub(super) name: Arc<StreamName>,
     pub(super) text: String,
 }
 
 impl Named {
     pub(super) fn parse(text: &str) -> Option<Self> {
-        Some(Self { name: text.parse().ok()?, text: text.to_owned() })
+        Some(Self { name: Arc::new(text.parse().ok()?), text: text.to_owned() })
     }
 }
 
@@ -165,8 +166,8 @@ impl Named {
 pub struct Recorded {
     /// Its place in the log.
     pub seq: Seq,
-    /// Its stream.
-    pub stream: StreamName,
+    /// Its stream; shared with the other events of one read.
+    pub stream: Arc<StreamName>,
     /// Its place in the stream.
     pub version: Version,
     /// When the writer's wall clock said it was, in milliseconds since 1970. Decides nothing.
@@ -188,11 +189,11 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    pub(super) fn of(row: &Row<'_>, stream: &StreamName) -> Result<Self, Problem> {
+    pub(super) fn of(row: &Row<'_>, stream: &Arc<StreamName>) -> Result<Self, Problem> {
         let event = row.event(stream)?;
         Ok(Self {
             seq: Seq(row.seq),
-            stream: stream.clone(),
+            stream: Arc::clone(stream),
             kind: event.kind(),
             version: Version(row.version),
             at_ms: row.at_ms,
