@@ -1328,3 +1328,17 @@ fn messages_and_side_chains_are_what_the_cli_takes_for_them() {
         assert_eq!(word(&found.outcome), if is { "refused" } else { "continues" }, "{side}");
     }
 }
+
+/// Observed: 2.1.332 and 2.1.280 take the first value of a glued line, 2.0.77 loses the whole line.
+#[test]
+fn a_glued_line_counts_by_version() {
+    let [one, two, ..] = four_turns().map(|turn| turn.to_string());
+    for (version, glued) in [("2.1.332", "continues"), ("2.1.280", "continues"), ("2.0.77", "refused")] {
+        for (text, expected) in [(format!("{one}{two}\n"), glued), (format!("{one}{two}\n{two}\n"), "continues")] {
+            let mut world = world();
+            world.file(&at("-w-p1"), text);
+            let found = lookup_as(claude_at(version), &mut world, ID);
+            assert_eq!(word(&found.outcome), expected, "{version}: {found:?}");
+        }
+    }
+}

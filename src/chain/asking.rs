@@ -179,6 +179,7 @@ impl<'a> Asking<'a, '_> {
 
     pub(super) fn compare_identity(&mut self, at: &Location) -> Result<Identities, Stop> {
         let (theirs, ours) = (self.identity_at(at)?, self.own_identity()?);
+        self.unread_identity = None;
         Ok(match (theirs, ours) {
             (Seen::Is(theirs), Seen::Is(ours)) if theirs == ours => Identities::Equal,
             (Seen::Is(_), Seen::Is(_)) => Identities::Differ,
