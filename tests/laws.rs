@@ -197,32 +197,53 @@ fn decode_after_encode_is_the_identity() {
     });
 }
 
+/// A history through a real log, appended in chunks: the log's folder, and the whole fold beside it.
+fn through_log<F: Fold>(events: &[Event], chunks: &[usize]) -> (tempfile::TempDir, Vec<u8>) {
+    let dir = tempfile::tempdir().expect("a folder");
+    let log = Log::open(&dir.path().join("log.db"), &Opening::default()).expect("a new log");
+    let mut rest = events;
+    for size in chunks.iter().cycle() {
+        if rest.is_empty() {
+            break;
+        }
+        let (now, later) = rest.split_at((*size).min(rest.len()));
+        let entry = Entry { stream: stream(), expected: Expectation::Any, events: now.to_vec() };
+        log.append::<F>(&[entry], &Append::at(0)).expect("legal events are taken");
+        rest = later;
+    }
+    (dir, folded(F::empty(&stream()), events).encode())
+}
+
+fn read_back<F: Fold>(dir: &tempfile::TempDir) -> Vec<u8> {
+    let reader = Reader::open(&dir.path().join("log.db")).expect("a reader");
+    reader.state::<F>(&stream()).expect("a state").1.encode()
+}
+
+/// Histories long enough for a memo to be written and read.
+fn long_steps() -> impl Strategy<Value = (Vec<Step>, Vec<usize>)> {
+    (prop::collection::vec((0_u8..25, 0_usize..3, 0_usize..3), 120..260), prop::collection::vec(1_usize..7, 1..12))
+}
+
 #[test]
 fn the_memo_never_matters() {
-    holds(24, (steps(), prop::collection::vec(1_usize..7, 1..12)), |(steps, chunks)| {
-        let events = legal(&steps);
-        let dir = tempfile::tempdir().expect("a folder");
-        let path = dir.path().join("log.db");
-        let log = Log::open(&path, &Opening::default()).expect("a new log");
-        let mut rest = events.as_slice();
-        for size in chunks.iter().cycle() {
-            if rest.is_empty() {
-                break;
-            }
-            let (now, later) = rest.split_at((*size).min(rest.len()));
-            let entry = Entry { stream: stream(), expected: Expectation::Any, events: now.to_vec() };
-            log.append::<State>(&[entry], &Append::at(0)).expect("legal events are taken");
-            rest = later;
-        }
-        let expected = folded(State::empty(&stream()), &events);
-        let state = |path: &Path| Reader::open(path).expect("a reader").state::<State>(&stream()).expect("a state").1;
-        prop_assert_eq!(&state(&path), &expected);
-        let raw = rusqlite::Connection::open(&path).expect("SQLite");
+    holds(24, long_steps(), |(steps, chunks)| {
+        let (dir, expected) = through_log::<State>(&legal(&steps), &chunks);
+        prop_assert_eq!(&read_back::<State>(&dir), &expected);
+        let raw = rusqlite::Connection::open(dir.path().join("log.db")).expect("SQLite");
+        let memos: i64 = raw.query_row("SELECT count(*) FROM memos", [], |row| row.get(0)).expect("a count");
         for damage in ["UPDATE memos SET state = x'7b7d'", "DELETE FROM memos"] {
             raw.execute(damage, []).expect("memos may be edited");
-            prop_assert_eq!(&state(&path), &expected, "{}", damage);
+            prop_assert_eq!(&read_back::<State>(&dir), &expected, "{}", damage);
         }
-        Ok(events.len() > 3)
+        Ok(memos > 0)
+    });
+}
+
+#[test]
+fn canary_a_memo_that_forgets_matters() {
+    breaks(60, long_steps(), |(steps, chunks)| {
+        let (dir, expected) = through_log::<Forgets>(&legal(&steps), &chunks);
+        read_back::<Forgets>(&dir) == expected
     });
 }
 
@@ -422,6 +443,16 @@ fn a_preflight_changes_nothing_on_disk_but_the_logs_shm() {
         prop_assert_eq!(after, before);
         Ok(receipt.verdict().verdict == VerdictWord::Resume)
     });
+}
+
+#[test]
+fn canary_a_look_that_touches_a_file_is_seen() {
+    let world = World::new();
+    let path = world.session("login", "work", A, 1);
+    let before = tree(&world.path(""));
+    let earlier = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
+    std::fs::File::open(path).and_then(|file| file.set_modified(earlier)).expect("touched");
+    assert_ne!(tree(&world.path("")), before);
 }
 
 fn fold_events(lines: &[(&str, Value)]) -> Vec<Event> {
