@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use throughline::chain::fold::State;
 use throughline::event::Event;
 use throughline::id::{Digest, Seq, StreamName};
-use throughline::log::{Append, Entry, Expectation, Fold, Log, Opening, Reader};
+use throughline::log::{Append, Entry, Expectation, Fold, Log as _, Opening, Reader, Records as _, SqliteLog};
 
 use crate::{faster, median, paired};
 
@@ -69,8 +69,8 @@ fn entries(from: usize, count: usize) -> Vec<Entry> {
         .collect()
 }
 
-fn append(log: &Log, entries: &[Entry]) {
-    log.append::<State>(entries, &Append::at(0)).expect("legal events");
+fn append(log: &SqliteLog<State>, entries: &[Entry]) {
+    log.append(entries, &Append::at(0)).expect("legal events");
 }
 
 fn expected(index: usize) -> Expectation {
@@ -80,7 +80,8 @@ fn expected(index: usize) -> Expectation {
 pub(crate) fn appends() {
     let dir = tempfile::tempdir().expect("a folder");
     for (count, rounds, budget) in [(1, 3_000, "≥ 0.9×"), (100, 300, "≥ 0.8×")] {
-        let log = Log::open(&dir.path().join(format!("ours-{count}.db")), &Opening::default()).expect("a log");
+        let log =
+            SqliteLog::<State>::open(&dir.path().join(format!("ours-{count}.db")), &Opening::default()).expect("a log");
         let mut raw = Raw::new(&dir.path().join(format!("raw-{count}.db")));
         let batches: Vec<_> = (0..=rounds).map(|round| entries(round * count, count)).collect();
         let (mut batches, mut raw_at) = (batches.iter(), 0);
@@ -106,13 +107,13 @@ fn replay(dir: &Path) {
     const EVENTS: usize = 200_000;
     let path = dir.join("replay.db");
     {
-        let log = Log::open(&path, &Opening::default()).expect("a log");
+        let log = SqliteLog::<State>::open(&path, &Opening::default()).expect("a log");
         for from in (0..EVENTS).step_by(1_000) {
             append(&log, &entries(from, 1_000));
         }
         log.checkpoint().expect("a checkpoint");
     }
-    let reader = Reader::open(&path).expect("a reader");
+    let reader = Reader::<State>::open(&path).expect("a reader");
     let raw = Connection::open_with_flags(&path, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY).expect("SQLite");
     let ours = || {
         let mut count = 0;

@@ -10,7 +10,7 @@ use throughline::chain::observe::RealView;
 use throughline::chain::{Receipt, Request, ledger, preflight};
 use throughline::event::{Event, Holder, VerdictWord};
 use throughline::id::{AgentId, ProviderName, StreamName};
-use throughline::log::{Append, Entry, Expectation, Log, Opening, Reader};
+use throughline::log::{Append, Entry, Expectation, Log as _, Opening, Reader, SqliteLog};
 use throughline::provider::{ConfigDir, claude::slug};
 use throughline::snapshot::Question;
 use throughline::world::{clock, process};
@@ -57,7 +57,7 @@ impl Bench {
     /// A log with `events` events in all, `a`'s last.
     fn log(&self, events: usize) -> PathBuf {
         let path = self.root.path().join(format!("log-{events}.db"));
-        let log = Log::open(&path, &Opening::default()).expect("a log");
+        let log = SqliteLog::<State>::open(&path, &Opening::default()).expect("a log");
         let fresh = |uid: usize| -> Vec<Event> {
             let stream: StreamName = format!("agent/other-{uid}").parse().expect("a stream");
             vec![Event::decode(&stream, "agent_declared", 1, br#"{"provider":"claude"}"#).expect("an event"); 10]
@@ -70,7 +70,7 @@ impl Bench {
                     events: fresh((chunk % 10) * 100 + uid),
                 })
                 .collect();
-            log.append::<State>(&entries, &Append::at(0)).expect("legal events");
+            log.append(&entries, &Append::at(0)).expect("legal events");
         }
         let stream: StreamName = "agent/a".parse().expect("a stream");
         let (cwd, login) = (&self.cwd, self.login());
@@ -87,7 +87,7 @@ impl Bench {
             .map(|(kind, body)| Event::decode(&stream, kind, 1, body.to_string().as_bytes()).expect("an event"))
             .collect();
         let entry = Entry { stream, expected: Expectation::Any, events };
-        log.append::<State>(&[entry], &Append::at(0)).expect("legal events");
+        log.append(&[entry], &Append::at(0)).expect("legal events");
         log.checkpoint().expect("a checkpoint");
         path
     }
@@ -109,8 +109,8 @@ fn transcript(id: &str, turns: usize) -> String {
 }
 
 /// A backend knows itself once; it looks at the clock and the world each time.
-fn ask(reader: &Reader, own: &Holder, request: &Request) -> Receipt {
-    let ledger = ledger::read(reader, request).expect("a sound log");
+fn ask(reader: &Reader<State>, own: &Holder, request: &Request) -> Receipt {
+    let ledger = ledger::read(&**reader, request).expect("a sound log");
     preflight(&ledger, request, &mut RealView::new(clock::now_ms(), own.clone())).expect("a real disk always answers")
 }
 
@@ -159,7 +159,7 @@ pub(crate) fn files() {
     for files in [100, 10_000] {
         let bench = Bench::new(files);
         let path = bench.log(1_000);
-        let reader = Reader::open(&path).expect("a reader");
+        let reader = Reader::<State>::open(&path).expect("a reader");
         let raw =
             rusqlite::Connection::open_with_flags(&path, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY).expect("SQLite");
         let request = bench.request(true);
@@ -176,7 +176,8 @@ pub(crate) fn growth() {
     let bench = Bench::new(100);
     let request = bench.request(true);
     let (small, big) = (bench.log(1_000), bench.log(1_000_000));
-    let (small, big) = (Reader::open(&small).expect("a reader"), Reader::open(&big).expect("a reader"));
+    let (small, big) =
+        (Reader::<State>::open(&small).expect("a reader"), Reader::<State>::open(&big).expect("a reader"));
     let times = paired(600, || drop(ask(&big, &own, &request)), || drop(ask(&small, &own, &request)));
     slower("preflight, 1 M events over 1 k events", times, "≤ 1.3× (stretch: flat)");
 }

@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Asks the log, if there is one, and the real disk. Writes nothing.
 fn ask(log: &Path, request: &Request) -> Result<Receipt, Box<dyn Error>> {
     let ledger = match Reader::open(log) {
-        Ok(reader) => ledger::read(&reader, request)?,
+        Ok(reader) => ledger::read(&*reader, request)?,
         Err(OpenError::NotThere { .. }) => Ledger::default(),
         Err(error) => return Err(error.into()),
     };

@@ -14,7 +14,7 @@
 //! request.agent = Some(AgentId::parse("marks")?);
 //!
 //! let log = Reader::open("/home/me/.local/state/throughline/log.db".as_ref())?;
-//! let ledger = ledger::read(&log, &request)?;
+//! let ledger = ledger::read(&*log, &request)?;
 //! let receipt = preflight(&ledger, &request, &mut RealView::new(clock::now_ms(), process::own()?))?;
 //! println!("{} {:?}", receipt.verdict().verdict, receipt.verdict().session_id);
 //! # Ok::<(), Box<dyn std::error::Error>>(())

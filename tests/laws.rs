@@ -14,7 +14,7 @@ use throughline::chain::state::AgentState;
 use throughline::chain::{Ledger, Receipt, Request, ledger, preflight};
 use throughline::event::{AgentEvent, Event, VerdictWord};
 use throughline::id::{AgentId, StreamName};
-use throughline::log::{Append, Entry, Expectation, Fold, Log, Opening, Reader};
+use throughline::log::{Append, Entry, Expectation, Fold, Log as _, Opening, Reader, Records as _, SqliteLog};
 use throughline::snapshot::{Answer, NodeKind, Question, Seen, SnapshotError, View};
 
 use crate::support::*;
@@ -200,7 +200,7 @@ fn decode_after_encode_is_the_identity() {
 /// A history through a real log, appended in chunks: the log's folder, and the whole fold beside it.
 fn through_log<F: Fold>(events: &[Event], chunks: &[usize]) -> (tempfile::TempDir, Vec<u8>) {
     let dir = tempfile::tempdir().expect("a folder");
-    let log = Log::open(&dir.path().join("log.db"), &Opening::default()).expect("a new log");
+    let log = SqliteLog::<F>::open(&dir.path().join("log.db"), &Opening::default()).expect("a new log");
     let mut rest = events;
     for size in chunks.iter().cycle() {
         if rest.is_empty() {
@@ -208,15 +208,15 @@ fn through_log<F: Fold>(events: &[Event], chunks: &[usize]) -> (tempfile::TempDi
         }
         let (now, later) = rest.split_at((*size).min(rest.len()));
         let entry = Entry { stream: stream(), expected: Expectation::Any, events: now.to_vec() };
-        log.append::<F>(&[entry], &Append::at(0)).expect("legal events are taken");
+        log.append(&[entry], &Append::at(0)).expect("legal events are taken");
         rest = later;
     }
     (dir, folded(F::empty(&stream()), events).encode())
 }
 
 fn read_back<F: Fold>(dir: &tempfile::TempDir) -> Vec<u8> {
-    let reader = Reader::open(&dir.path().join("log.db")).expect("a reader");
-    reader.state::<F>(&stream()).expect("a state").1.encode()
+    let reader = Reader::<F>::open(&dir.path().join("log.db")).expect("a reader");
+    reader.state(&stream()).expect("a state").1.encode()
 }
 
 /// Histories long enough for a memo to be written and read.
@@ -427,14 +427,14 @@ fn a_preflight_changes_nothing_on_disk_but_the_logs_shm() {
         let (world, _, mut request) = build(case);
         let path = world.path("log.db");
         {
-            let log = Log::open(&path, &Opening::default()).expect("a log");
+            let log = SqliteLog::<State>::open(&path, &Opening::default()).expect("a log");
             let events = fold_events(&world.chain(&[A, B]));
             let entry = Entry { stream: stream(), expected: Expectation::Any, events };
-            log.append::<State>(&[entry], &Append::at(0)).expect("legal events");
+            log.append(&[entry], &Append::at(0)).expect("legal events");
         }
         request.agent = Some(AgentId::parse("a").expect("an id"));
         let before = tree(&world.path(""));
-        let ledger = ledger::read(&Reader::open(&path).expect("a reader"), &request).expect("a sound log");
+        let ledger = ledger::read(&*Reader::<State>::open(&path).expect("a reader"), &request).expect("a sound log");
         let receipt = ask(&ledger, &request);
         let mut after = tree(&world.path(""));
         after.retain(|name, facts| !name.ends_with("log.db-shm") || before.get(name) == Some(facts));

@@ -11,10 +11,12 @@ mod log_verify;
 
 use std::ops::ControlFlow;
 
-use log_support::{Place, Tally, blank, ended, entry, filled, fresh, hook, problems, put, stream};
+use log_support::{Log, Place, Reader, Tally, blank, ended, entry, filled, fresh, hook, problems, put, stream};
 use throughline::event::{AgentDeclared, Event};
 use throughline::id::{Frontier, IdempotencyKey, ProviderName, Seq, Version};
-use throughline::log::{Append, AppendError, Class, Damage, Expectation, Log, LogError, Opening, Reader, Recorded};
+use throughline::log::{
+    Append, AppendError, Class, Damage, Expectation, Log as _, LogError, Opening, Recorded, Records as _,
+};
 
 #[test]
 fn appended_events_come_back_as_they_were_and_in_order() {
@@ -79,12 +81,12 @@ fn a_wrong_expectation_is_a_conflict_that_says_what_is_there() {
     let there = put(&log, "agent/a", vec![blank()]).frontiers.remove(0);
     let other = Expectation::Frontier { version: Version(1), chain: throughline::id::Digest::plain(b"other") };
     for expected in [Expectation::Version(Version(0)), Expectation::Version(Version(2)), other] {
-        let result = log.append::<Tally>(&[entry("agent/a", expected.clone(), vec![blank()])], &Append::at(1));
+        let result = log.append(&[entry("agent/a", expected.clone(), vec![blank()])], &Append::at(1));
         let Err(AppendError::Conflict { expected: found, actual, .. }) = result else { panic!("{result:?}") };
         assert_eq!((found, *actual), (expected, there.clone()));
     }
     for expected in [Expectation::Version(Version(1)), (&there).into()] {
-        log.append::<Tally>(&[entry("agent/a", expected, vec![])], &Append::at(1)).unwrap();
+        log.append(&[entry("agent/a", expected, vec![])], &Append::at(1)).unwrap();
     }
     assert_eq!(log.frontier(&stream("agent/a")).unwrap(), there);
 }
@@ -98,21 +100,21 @@ fn several_streams_are_appended_to_all_or_none() {
         entry("agent/a", Expectation::Version(Version(0)), vec![blank()]),
         entry("agent/b", Expectation::Version(Version(1)), vec![blank()]),
     ];
-    assert!(matches!(log.append::<Tally>(&entries, &Append::at(1)), Err(AppendError::Conflict { .. })));
+    assert!(matches!(log.append(&entries, &Append::at(1)), Err(AppendError::Conflict { .. })));
     let entries = [
         entry("agent/a", Expectation::Any, vec![blank(), blank()]),
         entry("agent/b", Expectation::Any, vec![blank(), fresh("never")]),
     ];
-    let result = log.append::<Tally>(&entries, &Append::at(1));
+    let result = log.append(&entries, &Append::at(1));
     let Err(AppendError::Illegal { stream, index, kind, source }) = result else { panic!("{result:?}") };
     assert_eq!((stream.to_string().as_str(), index, kind), ("agent/b", 1, "fresh_intended"));
     assert_eq!(source.to_string(), "never means never");
     assert_eq!(log.anchor().unwrap(), before);
     assert!(log.streams().unwrap().is_empty());
     // What was folded of the refused append is forgotten.
-    let done = log.append::<Tally>(&entries[..1], &Append::at(1)).unwrap();
+    let done = log.append(&entries[..1], &Append::at(1)).unwrap();
     assert_eq!((done.first, done.anchor.seq), (Some(Seq(1)), Seq(2)));
-    assert_eq!(log.state::<Tally>(&crate::stream("agent/a")).unwrap().1.events, 2);
+    assert_eq!(log.state(&crate::stream("agent/a")).unwrap().1.events, 2);
 }
 
 #[test]
@@ -121,12 +123,12 @@ fn an_entry_without_events_only_checks() {
     let log = place.log();
     let held = put(&log, "agent/a", vec![blank()]);
     let check = entry("agent/a", Expectation::Version(Version(1)), vec![]);
-    let only = log.append::<Tally>(std::slice::from_ref(&check), &Append::at(1)).unwrap();
+    let only = log.append(std::slice::from_ref(&check), &Append::at(1)).unwrap();
     assert_eq!((only.first, only.anchor), (None, held.anchor));
     assert_eq!(only.frontiers, held.frontiers);
     let both = [check, entry("agent/b", Expectation::Any, vec![blank()])];
-    assert_eq!(log.append::<Tally>(&both, &Append::at(1)).unwrap().first, Some(Seq(2)));
-    let result = log.append::<Tally>(
+    assert_eq!(log.append(&both, &Append::at(1)).unwrap().first, Some(Seq(2)));
+    let result = log.append(
         &[
             entry("agent/a", Expectation::Version(Version(9)), vec![]),
             entry("agent/b", Expectation::Any, vec![blank()]),
@@ -135,7 +137,7 @@ fn an_entry_without_events_only_checks() {
     );
     assert!(matches!(result, Err(AppendError::Conflict { .. })));
     assert_eq!(log.anchor().unwrap().seq, Seq(2));
-    let nothing = log.append::<Tally>(&[], &Append::at(1)).unwrap();
+    let nothing = log.append(&[], &Append::at(1)).unwrap();
     assert_eq!((nothing.first, nothing.anchor.seq), (None, Seq(2)));
 }
 
@@ -145,7 +147,7 @@ fn a_stream_named_twice_in_one_append_is_continued() {
     let log = place.log();
     let zero = Expectation::Version(Version(0));
     let entries = [entry("agent/a", zero.clone(), vec![blank()]), entry("agent/a", zero, vec![blank(), blank()])];
-    let done = log.append::<Tally>(&entries, &Append::at(1)).unwrap();
+    let done = log.append(&entries, &Append::at(1)).unwrap();
     assert_eq!((done.frontiers.len(), done.frontiers[0].version), (1, Version(3)));
     assert!(problems(&log, None).is_empty());
 }
@@ -154,7 +156,7 @@ fn a_stream_named_twice_in_one_append_is_continued() {
 fn an_event_goes_only_into_its_own_family() {
     let place = Place::new();
     let log = place.log();
-    let result = log.append::<Tally>(&[entry("audit/a", Expectation::Any, vec![blank()])], &Append::at(1));
+    let result = log.append(&[entry("audit/a", Expectation::Any, vec![blank()])], &Append::at(1));
     assert!(matches!(result, Err(AppendError::WrongFamily { kind: "fresh_intended", .. })));
 }
 
@@ -164,9 +166,9 @@ fn a_stale_epoch_is_fenced_at_the_append_and_nowhere_else() {
     let log = place.log();
     put(&log, "agent/a", vec![ended(5)]);
     let stale = [entry("agent/a", Expectation::Any, vec![ended(4)])];
-    assert!(matches!(log.append::<Tally>(&stale, &Append::at(1)), Err(AppendError::Illegal { .. })));
-    log.append::<Tally>(&stale, &Append { unfenced: true, ..Append::at(1) }).unwrap();
-    assert_eq!(log.state::<Tally>(&stream("agent/a")).unwrap().1, Tally { events: 2, epoch: 5 });
+    assert!(matches!(log.append(&stale, &Append::at(1)), Err(AppendError::Illegal { .. })));
+    log.append(&stale, &Append { unfenced: true, ..Append::at(1) }).unwrap();
+    assert_eq!(log.state(&stream("agent/a")).unwrap().1, Tally { events: 2, epoch: 5 });
     assert!(problems(&log, None).is_empty());
 }
 
@@ -180,24 +182,24 @@ fn a_repeated_key_returns_the_first_result_and_appends_nothing() {
         entry("agent/a", Expectation::Version(Version(0)), vec![blank(), fresh("x")]),
         entry("agent/b", Expectation::Version(Version(1)), vec![]),
     ];
-    let first = log.append::<Tally>(&request, &key).unwrap();
+    let first = log.append(&request, &key).unwrap();
     put(&log, "agent/a", vec![blank()]);
     put(&log, "agent/b", vec![blank()]);
     let later = Append { at_ms: 99, ..key.clone() };
-    assert_eq!(log.append::<Tally>(&request, &later).unwrap(), first);
-    assert_eq!(place.log().append::<Tally>(&request, &later).unwrap(), first);
+    assert_eq!(log.append(&request, &later).unwrap(), first);
+    assert_eq!(place.log().append(&request, &later).unwrap(), first);
     let mut read_again = request.clone();
     read_again[0].expected = Expectation::Version(Version(3));
-    assert_eq!(log.append::<Tally>(&read_again, &later).unwrap(), first);
+    assert_eq!(log.append(&read_again, &later).unwrap(), first);
     let other = [entry("agent/a", Expectation::Any, vec![blank()])];
-    assert!(matches!(log.append::<Tally>(&other, &key), Err(AppendError::KeyReused { .. })));
+    assert!(matches!(log.append(&other, &key), Err(AppendError::KeyReused { .. })));
     assert_eq!(log.anchor().unwrap().seq, Seq(5));
     let check_key = Append { key: Some(IdempotencyKey::parse("k2").unwrap()), ..Append::at(1) };
     let check = [entry("agent/a", Expectation::Version(Version(3)), vec![])];
-    let checked = log.append::<Tally>(&check, &check_key).unwrap();
+    let checked = log.append(&check, &check_key).unwrap();
     assert_eq!(checked.first, None);
     put(&log, "agent/a", vec![blank()]);
-    assert_eq!(log.append::<Tally>(&check, &check_key).unwrap(), checked);
+    assert_eq!(log.append(&check, &check_key).unwrap(), checked);
     assert!(problems(&log, None).is_empty());
 }
 
@@ -206,7 +208,7 @@ fn nothing_but_a_memo_can_be_changed() {
     let place = Place::new();
     let log = filled(&place, 80);
     let key = Append { key: Some(IdempotencyKey::parse("k").unwrap()), ..Append::at(1) };
-    log.append::<Tally>(&[entry("agent/a", Expectation::Any, vec![blank()])], &key).unwrap();
+    log.append(&[entry("agent/a", Expectation::Any, vec![blank()])], &key).unwrap();
     let conn = rusqlite::Connection::open(place.path()).unwrap();
     for (table, column) in [("events", "at_ms"), ("streams", "name"), ("receipts", "key"), ("store", "id")] {
         for sql in [format!("UPDATE {table} SET {column} = {column}"), format!("DELETE FROM {table}")] {
@@ -221,7 +223,7 @@ fn nothing_but_a_memo_can_be_changed() {
 fn a_memo_that_is_gone_edited_or_of_other_rules_never_changes_an_answer() {
     let place = Place::new();
     let log = filled(&place, 200);
-    let answers = |name: &str| Reader::open(&place.path()).unwrap().state::<Tally>(&stream(name)).unwrap();
+    let answers = |name: &str| Reader::open(&place.path()).unwrap().state(&stream(name)).unwrap();
     let (a, b) = (answers("agent/a"), answers("agent/b"));
     assert_eq!((a.1.events, b.1.events), (100, 50));
     for edit in [
@@ -256,9 +258,9 @@ fn a_memo_is_really_used() {
     let log = filled(&place, 200);
     // An edited event before the memo: a fold from the start would stop there.
     place.tamper("UPDATE events SET body = x'7b7d' WHERE seq = 1");
-    assert_eq!(log.state::<Tally>(&stream("agent/a")).unwrap().1.events, 100);
+    assert_eq!(log.state(&stream("agent/a")).unwrap().1.events, 100);
     place.tamper("DELETE FROM memos");
-    assert_eq!(log.state::<Tally>(&stream("agent/a")).unwrap_err().seq(), Some(Seq(1)));
+    assert_eq!(log.state(&stream("agent/a")).unwrap_err().seq(), Some(Seq(1)));
 }
 
 #[test]
@@ -282,11 +284,11 @@ fn what_a_newer_version_wrote_is_a_stop_that_names_it() {
         assert_eq!((seen, error.seq(), error.class()), (vec![1, 2, 3, 4, 5], Some(Seq(6)), Class::Corrupt));
         let source = std::error::Error::source(problem.as_ref()).unwrap().to_string();
         assert!(source.contains(words), "{source}");
-        assert!(log.state::<Tally>(&stream("agent/a")).is_err());
-        assert!(log.state::<Tally>(&stream("agent/b")).is_ok());
+        assert!(log.state(&stream("agent/a")).is_err());
+        assert!(log.state(&stream("agent/b")).is_ok());
         let result = Log::open(&place.path(), &Opening::default())
             .unwrap()
-            .append::<Tally>(&[entry("agent/a", Expectation::Any, vec![blank()])], &Append::at(1));
+            .append(&[entry("agent/a", Expectation::Any, vec![blank()])], &Append::at(1));
         assert!(matches!(result, Err(AppendError::Log(LogError::Damaged(_)))), "{result:?}");
     }
 }
@@ -358,9 +360,9 @@ fn what_a_writer_remembers_is_looked_up_again_once_another_has_written() {
     put(&one, "agent/b", vec![blank()]);
     put(&one, "agent/b", vec![blank()]);
     let stale = [entry("agent/a", Expectation::Any, vec![ended(1)])];
-    assert!(matches!(one.append::<Tally>(&stale, &Append::at(1)), Err(AppendError::Illegal { .. })));
+    assert!(matches!(one.append(&stale, &Append::at(1)), Err(AppendError::Illegal { .. })));
     let late = [entry("agent/a", Expectation::Version(Version(1)), vec![ended(6)])];
-    assert!(matches!(one.append::<Tally>(&late, &Append::at(1)), Err(AppendError::Conflict { .. })));
+    assert!(matches!(one.append(&late, &Append::at(1)), Err(AppendError::Conflict { .. })));
     let done = put(&one, "agent/a", vec![ended(6)]);
     assert_eq!((done.first, done.frontiers[0].version), (Some(Seq(6)), Version(3)));
     assert!(problems(&two, Some(done.anchor)).is_empty());
@@ -384,7 +386,7 @@ fn threads_that_append_at_once_leave_a_dense_log() {
         let reader = Reader::open(&place.path()).unwrap();
         let mut last = 0;
         for _ in 0..50 {
-            let (frontier, tally) = reader.state::<Tally>(&stream("agent/shared")).unwrap();
+            let (frontier, tally) = reader.state(&stream("agent/shared")).unwrap();
             assert_eq!(frontier.version.0, tally.events);
             assert!(tally.events >= last);
             last = tally.events;
@@ -405,7 +407,7 @@ fn an_append_inside_a_read_is_refused_and_a_read_inside_a_read_is_not() {
     let log = filled(&place, 3);
     let mut tried = 0;
     log.events(Seq(1), &mut |_| {
-        let result = log.append::<Tally>(&[entry("agent/a", Expectation::Any, vec![blank()])], &Append::at(1));
+        let result = log.append(&[entry("agent/a", Expectation::Any, vec![blank()])], &Append::at(1));
         assert!(matches!(result, Err(AppendError::InsideRead)));
         assert_eq!(log.anchor().unwrap().seq, Seq(3));
         tried += 1;

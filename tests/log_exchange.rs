@@ -1,9 +1,9 @@
 //! Out as text and back.
 
 use throughline::id::Seq;
-use throughline::log::{Class, Import, ImportError, LineError, Log, Mode};
+use throughline::log::{Class, Import, ImportError, LineError, Log as _, Mode, Records as _};
 
-use crate::log_support::{Place, Tally, blank, ended, filled, problems, put, stream};
+use crate::log_support::{Log, Place, Tally, blank, ended, filled, problems, put, stream};
 
 fn export(log: &Log) -> String {
     let mut text = Vec::new();
@@ -13,7 +13,7 @@ fn export(log: &Log) -> String {
 }
 
 fn import(log: &Log, text: &str, mode: Mode) -> Result<throughline::log::Imported, ImportError> {
-    log.import::<Tally>(&mut text.as_bytes(), &Import { mode, at_ms: 7 }, &mut |_| {})
+    log.import(&mut text.as_bytes(), &Import { mode, at_ms: 7 }, &mut |_| {})
 }
 
 /// The line, the event and what is wrong.
@@ -92,7 +92,7 @@ fn an_import_as_new_keeps_the_events_and_not_the_digests() {
     assert_eq!(copy.store(), store);
     assert_ne!(imported.anchor, log.anchor().unwrap());
     assert!(problems(&copy, Some(imported.anchor)).is_empty());
-    let states = |log: &Log| ["agent/a", "agent/b"].map(|name| log.state::<Tally>(&stream(name)).unwrap().1);
+    let states = |log: &Log| ["agent/a", "agent/b"].map(|name| log.state(&stream(name)).unwrap().1);
     assert_eq!(states(&copy), states(&log));
 }
 
@@ -212,7 +212,7 @@ fn hand_written_lines_become_events_and_the_fold_completes_them() {
     // Into a log that has events, and with a lease that is over.
     let stale = r#"{"stream":"agent/a","kind":"segment_ended","body":{"segment":"s","reason":"x","epoch":1}}"#;
     assert_eq!(import(&log, stale, Mode::Unverified).unwrap().anchor.seq, Seq(4));
-    assert_eq!(log.state::<Tally>(&stream("agent/a")).unwrap().1, Tally { events: 3, epoch: 3 });
+    assert_eq!(log.state(&stream("agent/a")).unwrap().1, Tally { events: 3, epoch: 3 });
     put(&log, "agent/a", vec![ended(3)]);
     assert!(problems(&log, None).is_empty());
 }
@@ -267,6 +267,6 @@ fn a_line_without_an_end_is_refused_in_bounded_memory() {
     let place = Place::new();
     let mut endless = std::io::BufReader::with_capacity(1 << 20, Endless);
     let options = Import { mode: Mode::Unverified, at_ms: 0 };
-    let result = place.log().import::<Tally>(&mut endless, &options, &mut |_| {});
+    let result = place.log().import(&mut endless, &options, &mut |_| {});
     assert!(matches!(line(result), (1, _, LineError::TooLong)));
 }

@@ -2,9 +2,9 @@
 
 use rusqlite::types::Value;
 use throughline::id::IdempotencyKey;
-use throughline::log::{Append, Class, Expectation, Log, Opening, Reader};
+use throughline::log::{Append, Class, Expectation, Log as _, Opening, Records as _};
 
-use crate::log_support::{Place, Tally, blank, ended, entry, fresh, hook, put};
+use crate::log_support::{Log, Place, Reader, blank, ended, entry, fresh, hook, put};
 
 /// Short events, so that there are not more bytes than it takes; memos and receipts are among them.
 fn short(log: &Log) {
@@ -16,7 +16,7 @@ fn short(log: &Log) {
             13 => {
                 let key = IdempotencyKey::parse(format!("k{number}")).unwrap();
                 let key = Append { key: Some(key), ..Append::at(1) };
-                log.append::<Tally>(&[entry("agent/a", Expectation::Any, vec![blank()])], &key).unwrap()
+                log.append(&[entry("agent/a", Expectation::Any, vec![blank()])], &key).unwrap()
             }
             _ => put(log, "agent/a", vec![blank()]),
         };
@@ -112,7 +112,7 @@ fn run(column: &Column, mine: &dyn Fn(usize) -> bool) -> usize {
                 continue;
             }
             tried += 1;
-            let found = reader.verify::<Tally>(None, &mut |_| {});
+            let found = reader.verify(None, &mut |_| {});
             let what = format!("{table}.{name} of {id:?}: {flipped:?} for {value:?}");
             match found {
                 Ok(found) => {
@@ -133,7 +133,7 @@ fn run(column: &Column, mine: &dyn Fn(usize) -> bool) -> usize {
             assert_eq!(conn.prepare_cached(&back).unwrap().execute((now, value)).unwrap(), 1, "{what}");
         }
     }
-    assert!(reader.verify::<Tally>(None, &mut |_| {}).unwrap().is_sound(), "{table}.{name} was put back");
+    assert!(reader.verify(None, &mut |_| {}).unwrap().is_sound(), "{table}.{name} was put back");
     tried
 }
 

@@ -3,9 +3,9 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use throughline::log::Reader;
+use throughline::log::Records as _;
 
-use crate::log_support::{Place, Tally, blank, fresh, problems, put, stream};
+use crate::log_support::{Log, Place, Reader, blank, fresh, problems, put, stream};
 
 const PLACE: &str = "THROUGHLINE_TEST_LOG";
 
@@ -13,7 +13,7 @@ const PLACE: &str = "THROUGHLINE_TEST_LOG";
 #[test]
 fn the_writer_that_is_killed() {
     let Ok(path) = std::env::var(PLACE) else { return };
-    let log = throughline::log::Log::open(path.as_ref(), &throughline::log::Opening::default()).unwrap();
+    let log = Log::open(path.as_ref(), &throughline::log::Opening::default()).unwrap();
     for number in 0.. {
         let done = put(&log, "agent/shared", vec![blank(), fresh(&format!("p{number}"))]);
         println!("acknowledged {}", done.anchor);
@@ -53,7 +53,7 @@ fn a_killed_writer_loses_nothing_that_it_acknowledged() {
         for anchor in acknowledged {
             assert!(problems(&reader, Some(anchor)).is_empty(), "{anchor}");
         }
-        let (frontier, tally) = reader.state::<Tally>(&stream("agent/shared")).unwrap();
+        let (frontier, tally) = reader.state(&stream("agent/shared")).unwrap();
         assert_eq!((frontier.version.0 % 2, tally.events), (0, frontier.version.0), "both events of a commit, or none");
     }
     let log = place.log();

@@ -4,9 +4,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use throughline::id::StoreId;
-use throughline::log::{Append, AppendError, Class, Expectation, Journal, Log, LogError, OpenError, Opening, Reader};
+use throughline::log::{
+    Append, AppendError, Class, Expectation, Journal, Log as _, LogError, OpenError, Opening, Records as _,
+};
 
-use crate::log_support::{Place, Tally, blank, entry, filled, names, problems, put, stream};
+use crate::log_support::{Log, Place, Reader, blank, entry, filled, names, problems, put, stream};
 
 fn mode(path: &Path) -> u32 {
     std::fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -58,7 +60,7 @@ fn a_reader_makes_nothing_but_the_shared_memory_of_a_wal_that_is_there() {
     drop(filled(&place, 10));
     let read = |expected: &[&str]| {
         let reader = Reader::open(&place.path()).unwrap();
-        assert_eq!(reader.state::<Tally>(&stream("agent/a")).unwrap().1.events, 6);
+        assert_eq!(reader.state(&stream("agent/a")).unwrap().1.events, 6);
         assert!(problems(&reader, None).is_empty());
         assert_eq!(place.names(), expected);
         drop(reader);
@@ -93,7 +95,7 @@ fn a_reader_without_locks_sees_what_is_committed_after_it_was_opened() {
     assert_eq!(reader.anchor().unwrap().seq.0, 11);
     log.checkpoint().unwrap();
     put(&log, "agent/a", vec![blank()]);
-    assert_eq!(reader.state::<Tally>(&stream("agent/a")).unwrap().1.events, 8);
+    assert_eq!(reader.state(&stream("agent/a")).unwrap().1.events, 8);
     assert!(problems(&reader, None).is_empty());
 }
 
@@ -185,7 +187,7 @@ fn a_file_that_was_cut_short_is_corrupt_and_never_a_panic() {
         std::fs::write(place.path(), &whole[..cut]).unwrap();
         match Reader::open(&place.path()) {
             Err(error) => assert_eq!(error.class(), Class::Corrupt, "{cut}: {error:?}"),
-            Ok(reader) => match reader.verify::<Tally>(None, &mut |_| {}) {
+            Ok(reader) => match reader.verify(None, &mut |_| {}) {
                 Err(error) => assert_eq!(error.class(), Class::Corrupt, "{cut}: {error:?}"),
                 Ok(found) => assert!(!found.is_sound(), "{cut}"),
             },
@@ -214,9 +216,9 @@ fn no_byte_of_the_file_can_make_a_reader_panic() {
         bytes[at] ^= 0xff;
         std::fs::write(place.path(), &bytes).unwrap();
         let sound = Reader::open(&place.path()).is_ok_and(|reader| {
-            let _ = (reader.streams(), reader.state::<Tally>(&stream("agent/a")));
+            let _ = (reader.streams(), reader.state(&stream("agent/a")));
             let _ = reader.export(&mut std::io::sink(), &mut |_| {});
-            reader.verify::<Tally>(None, &mut |_| {}).is_ok_and(|found| found.is_sound())
+            reader.verify(None, &mut |_| {}).is_ok_and(|found| found.is_sound())
         });
         noticed += u32::from(!sound);
         for name in names(place.dir.path()).iter().filter(|name| *name != "log.db") {
@@ -234,7 +236,7 @@ fn a_log_that_is_locked_for_long_is_busy_and_unchanged() {
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
     let log = Log::open(&place.path(), &Opening { busy_ms: 20, ..Opening::default() }).unwrap();
     let before = log.anchor().unwrap();
-    let result = log.append::<Tally>(&[entry("agent/a", Expectation::Any, vec![blank()])], &Append::at(1));
+    let result = log.append(&[entry("agent/a", Expectation::Any, vec![blank()])], &Append::at(1));
     assert!(matches!(&result, Err(AppendError::Log(LogError::Busy(_)))), "{result:?}");
     assert_eq!(result.unwrap_err().class(), Class::Busy);
     holder.execute_batch("ROLLBACK").unwrap();

@@ -4,7 +4,12 @@ use std::path::{Path, PathBuf};
 
 use throughline::event::{AgentEvent, Event, FreshIntended, HookAnnounced, SegmentEnded};
 use throughline::id::{Anchor, Epoch, PaneId, SegmentId, SessionId, StreamName};
-use throughline::log::{Append, Appended, Entry, Expectation, Fold, Log, Opening, Records, Verification};
+use throughline::log::{
+    Append, Appended, Entry, Expectation, Fold, Log as _, Opening, Records as _, SqliteLog, SqliteRecords, Verification,
+};
+
+pub(crate) type Log = SqliteLog<Tally>;
+pub(crate) type Reader = throughline::log::Reader<Tally>;
 
 /// Counts events and knows the highest epoch. A pane called `never` is illegal; so is an epoch below the highest, to
 /// whoever is asked for admittance.
@@ -134,7 +139,7 @@ pub(crate) fn entry(name: &str, expected: Expectation, events: Vec<Event>) -> En
 }
 
 pub(crate) fn put(log: &Log, name: &str, events: Vec<Event>) -> Appended {
-    log.append::<Tally>(&[entry(name, Expectation::Any, events)], &Append::at(1)).unwrap()
+    log.append(&[entry(name, Expectation::Any, events)], &Append::at(1)).unwrap()
 }
 
 /// A log of `count` events in three streams, one commit each, with memos.
@@ -154,11 +159,11 @@ pub(crate) fn fill(log: &Log, count: u64) {
     }
 }
 
-pub(crate) fn verify(records: &Records, anchor: Option<Anchor>) -> Verification {
-    records.verify::<Tally>(anchor, &mut |_| {}).unwrap()
+pub(crate) fn verify(records: &SqliteRecords<Tally>, anchor: Option<Anchor>) -> Verification {
+    records.verify(anchor, &mut |_| {}).unwrap()
 }
 
 /// The words of every problem.
-pub(crate) fn problems(records: &Records, anchor: Option<Anchor>) -> Vec<String> {
+pub(crate) fn problems(records: &SqliteRecords<Tally>, anchor: Option<Anchor>) -> Vec<String> {
     verify(records, anchor).problems.iter().map(ToString::to_string).collect()
 }

@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 
 use throughline::id::{Anchor, IdempotencyKey, Seq};
-use throughline::log::{Append, Class, Damage, Expectation, Log, Note, Problem, Reader};
+use throughline::log::{Append, Class, Damage, Expectation, Log as _, Note, Problem, Records as _};
 
-use crate::log_support::{Place, Tally, blank, entry, fill, filled, put, verify};
+use crate::log_support::{Log, Place, Reader, blank, entry, fill, filled, put, verify};
 
 /// The first problem after some SQL.
 fn after(count: u64, sql: &str) -> Problem {
@@ -113,7 +113,7 @@ fn a_memo_a_receipt_or_a_name_of_what_was_cut_off_is_evidence() {
     let log = place.log();
     put(&log, "agent/a", vec![blank()]);
     let key = Append { key: Some(IdempotencyKey::parse("k").unwrap()), ..Append::at(1) };
-    log.append::<Tally>(&[entry("agent/a", Expectation::Any, vec![blank()])], &key).unwrap();
+    log.append(&[entry("agent/a", Expectation::Any, vec![blank()])], &key).unwrap();
     place.tamper("DELETE FROM events WHERE seq = 2");
     assert!(matches!(verify(&log, None).problems[0].damage, Damage::Receipt { .. }));
 }
@@ -127,7 +127,7 @@ fn an_event_that_the_rules_refuse_is_named() {
     let problem = verify(&log, None).problems.remove(0);
     assert!(matches!(problem.damage, Damage::Illegal(_)) && problem.seq == Seq(5), "{problem:?}");
     assert_eq!(std::error::Error::source(&problem).unwrap().to_string(), "never means never");
-    let error = log.state::<Tally>(&crate::stream("agent/a")).unwrap_err();
+    let error = log.state(&crate::stream("agent/a")).unwrap_err();
     assert_eq!((error.seq(), error.class()), (Some(Seq(5)), Class::Corrupt));
 }
 
@@ -171,6 +171,6 @@ fn progress_ends_at_the_end() {
     put(&log, "agent/a", vec![blank(); 3_000]);
     fill(&log, 7);
     let mut seen = Vec::new();
-    log.verify::<Tally>(None, &mut |seq| seen.push(seq.0)).unwrap();
+    log.verify(None, &mut |seq| seen.push(seq.0)).unwrap();
     assert_eq!(seen, [1024, 2048, 3007]);
 }

@@ -58,7 +58,7 @@ const DOOR_WORDS: &[&str] = &[
 /// Who may name a door outside `src/world/`: a path or its beginning, the doors by how their names begin, the reason.
 const DOOR_EXCEPTIONS: &[(&str, &[&str], &str)] = &[
     (
-        "src/log/place.rs",
+        "src/log/sqlite/place.rs",
         &["std::fs", "std::env", "rustix", ".", "std::time::Instant", "Instant::"],
         "where a log lies: its folder, modes, file system and lock file; how long to wait for the lock",
     ),
@@ -70,10 +70,9 @@ const DOOR_EXCEPTIONS: &[(&str, &[&str], &str)] = &[
 
 /// Who may use an unordered collection, and why nothing of its order is seen.
 const UNORDERED_EXCEPTIONS: &[(&str, &str)] = &[
-    ("src/log/batch.rs", "tips by stream; walked only to write memos, each under its own key"),
+    ("src/log/batch.rs", "places by stream, never walked"),
     ("src/log/import.rs", "versions by stream, never walked"),
-    ("src/log/row.rs", "names and tails by stream, never walked"),
-    ("src/log/verify.rs", "states and memos by stream; sorted before they are walked"),
+    ("src/log/sqlite/verify.rs", "memos by stream; sorted before they are walked"),
     ("src/provider/claude/history.rs", "millions of records are looked up by key, and never walked"),
 ];
 

@@ -11,7 +11,7 @@ use crate::log::{LogError, Records};
 /// # Errors
 ///
 /// [`LogError`] when the log cannot be read, is busy for long, or does not verify. Nothing is written either way.
-pub fn read(records: &Records, request: &Request) -> Result<Ledger, LogError> {
+pub fn read(records: &dyn Records<State>, request: &Request) -> Result<Ledger, LogError> {
     let mut ledger = Ledger { streams: Some(Vec::new()), ..Ledger::default() };
     if let Some(uid) = &request.agent {
         ledger.agent = agent(records, uid, &mut ledger)?;
@@ -26,12 +26,12 @@ pub fn read(records: &Records, request: &Request) -> Result<Ledger, LogError> {
     Ok(ledger)
 }
 
-fn agent(records: &Records, uid: &AgentId, ledger: &mut Ledger) -> Result<Option<AgentState>, LogError> {
+fn agent(records: &dyn Records<State>, uid: &AgentId, ledger: &mut Ledger) -> Result<Option<AgentState>, LogError> {
     Ok(fold(records, StreamName::Agent(uid.clone()), ledger)?.agent())
 }
 
-fn fold(records: &Records, stream: StreamName, ledger: &mut Ledger) -> Result<State, LogError> {
-    let (frontier, state) = records.state::<State>(&stream)?;
+fn fold(records: &dyn Records<State>, stream: StreamName, ledger: &mut Ledger) -> Result<State, LogError> {
+    let (frontier, state) = records.state(&stream)?;
     ledger.streams.get_or_insert_default().push(frontier);
     Ok(state)
 }

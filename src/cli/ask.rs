@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use crate::chain::fold::State;
 use crate::chain::observe::RealView;
 use crate::chain::{Ledger, Receipt, Request, bind::bind as bind_events, ledger, preflight as decide};
 use crate::cli::args::{Bind, Preflight};
@@ -14,7 +13,7 @@ use crate::cli::output::{Output, code_of};
 use crate::cli::{question, store};
 use crate::event::{Event, FileFacts, Location, VerdictGiven, VerdictWord};
 use crate::id::{AgentId, PathText, SessionId, StreamName};
-use crate::log::{Append, Entry, Expectation};
+use crate::log::{Append, Entry, Expectation, Log as _};
 use crate::provider::{self, ConfigDir, Place};
 use crate::snapshot::{Ask, Seen};
 use crate::world::{clock, process};
@@ -51,7 +50,7 @@ fn ledger_for(path: &Path, request: &Request, output: &Output) -> Result<Ledger,
         return Ok(Ledger::default());
     }
     match store::reader_if_there(path)? {
-        Some(reader) => ledger::read(&reader, request).map_err(|error| store::of_log(&error)),
+        Some(reader) => ledger::read(&*reader, request).map_err(|error| store::of_log(&error)),
         None => {
             output.say(&format!(
                 "throughline: there is no log at {}; the answer rests on the disk alone",
@@ -86,7 +85,7 @@ fn record(path: &Path, receipt: &Receipt) -> Result<(), Failure> {
     };
     let entry = Entry { stream: StreamName::Audit(uid), expected: Expectation::Any, events: vec![event.into()] };
     let log = store::writer(path)?;
-    log.append::<State>(&[entry], &Append::at(store::now_ms())).map_err(|error| store::of_append(&error))?;
+    log.append(&[entry], &Append::at(store::now_ms())).map_err(|error| store::of_append(&error))?;
     Ok(())
 }
 
@@ -98,7 +97,7 @@ pub(super) fn bind(args: &Bind, log: Option<&Path>, output: &Output) -> Result<u
     };
     let path = store::path(log)?;
     let ledger = match store::reader_if_there(&path)? {
-        Some(reader) => ledger::read(&reader, &request).map_err(|error| store::of_log(&error))?,
+        Some(reader) => ledger::read(&*reader, &request).map_err(|error| store::of_log(&error))?,
         None => Ledger::default(),
     };
     refuse_live_driver(&ledger, &request)?;
@@ -125,8 +124,7 @@ pub(super) fn bind(args: &Bind, log: Option<&Path>, output: &Output) -> Result<u
     let expected = frontier.as_ref().map_or(Expectation::Version(crate::id::Version(0)), Expectation::from);
     let entry = Entry { stream, expected, events };
     let log = store::writer(&path)?;
-    let appended =
-        log.append::<State>(&[entry], &Append::at(store::now_ms())).map_err(|error| store::of_append(&error))?;
+    let appended = log.append(&[entry], &Append::at(store::now_ms())).map_err(|error| store::of_append(&error))?;
     if output.json {
         output.value(&json!({"schema": 1, "agent": uid, "head": to, "anchor": appended.anchor}))?;
     } else {

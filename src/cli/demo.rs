@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use crate::chain::fold::State;
 use crate::chain::{Ledger, Receipt, Request, ledger};
 use crate::cli::args::Demo;
 use crate::cli::ask::ask;
@@ -16,7 +15,7 @@ use crate::cli::output::Output;
 use crate::cli::{history, store};
 use crate::event::{Route, VerdictWord};
 use crate::id::{AgentId, ProviderName};
-use crate::log::{Import, Mode};
+use crate::log::{Import, Log as _, Mode};
 use crate::provider::ConfigDir;
 use crate::world::write;
 
@@ -266,7 +265,7 @@ impl Scene {
         let lines = lines.replace("AGENT", agent);
         let import = Import { mode: Mode::Unverified, at_ms: store::now_ms() };
         store::writer(&path)?
-            .import::<State>(&mut lines.as_bytes(), &import, &mut |_| {})
+            .import(&mut lines.as_bytes(), &import, &mut |_| {})
             .map_err(|error| store::of_import(&error, Mode::Unverified))?;
         Ok(path)
     }

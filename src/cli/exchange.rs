@@ -7,7 +7,6 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::chain::fold::State;
 use crate::cli::args;
 use crate::cli::error::{Failure, exit};
 use crate::cli::output::{Output, stdout_failure};
@@ -15,7 +14,7 @@ use crate::cli::store;
 use crate::event::Event;
 use crate::event::canonical::{self, Strict};
 use crate::id::{IdempotencyKey, StreamName, Version};
-use crate::log::{Append, Entry, Expectation, Import, LINE_BYTES_MAX, Mode};
+use crate::log::{Append, Entry, Expectation, Import, LINE_BYTES_MAX, Log as _, Mode, Records as _};
 use crate::world::write;
 
 /// Writes the log as NDJSON.
@@ -58,7 +57,7 @@ pub(super) fn import(args: &args::Import, log: Option<&Path>, output: &Output) -
     let mut progress = output.progress("lines read");
     let import = Import { mode, at_ms: store::now_ms() };
     let imported = writer
-        .import::<State>(&mut *from, &import, &mut |line| progress.at(line))
+        .import(&mut *from, &import, &mut |line| progress.at(line))
         .map_err(|error| store::of_import(&error, mode))?;
     drop(progress);
     if output.json {
@@ -104,7 +103,7 @@ pub(super) fn append(args: &args::Append, log: Option<&Path>, output: &Output) -
     }
     let writer = store::writer(&store::path(log)?)?;
     let append = Append { at_ms: store::now_ms(), key, unfenced: false };
-    let appended = writer.append::<State>(&entries, &append).map_err(|error| store::of_append(&error))?;
+    let appended = writer.append(&entries, &append).map_err(|error| store::of_append(&error))?;
     if output.json {
         output.value(
             &json!({"schema": 1, "first": appended.first, "anchor": appended.anchor, "frontiers": appended.frontiers}),

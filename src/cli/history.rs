@@ -60,7 +60,7 @@ pub(super) fn log(args: &History, log: Option<&Path>, output: &Output) -> Result
 pub(super) fn show(args: &Show, log: Option<&Path>, output: &Output) -> Result<u8, Failure> {
     let reader = store::reader(&store::path(log)?)?;
     if let Some(uid) = &args.agent {
-        return agent(&reader, &agent_id(uid)?, output);
+        return agent(&*reader, &agent_id(uid)?, output);
     }
     let seq = Seq(args.seq.unwrap_or(0));
     let mut found = None;
@@ -90,9 +90,9 @@ pub(super) fn show(args: &Show, log: Option<&Path>, output: &Output) -> Result<u
     Ok(exit::OK)
 }
 
-fn agent(records: &Records, uid: &AgentId, output: &Output) -> Result<u8, Failure> {
+fn agent(records: &dyn Records<State>, uid: &AgentId, output: &Output) -> Result<u8, Failure> {
     let stream = StreamName::Agent(uid.clone());
-    let (frontier, state) = records.state::<State>(&stream).map_err(|error| store::of_log(&error))?;
+    let (frontier, state) = records.state(&stream).map_err(|error| store::of_log(&error))?;
     if frontier.version.0 == 0 {
         let text = format!("the log knows no agent {uid}");
         return Err(Failure::new("no_agent", exit::ERROR, text).next("see `throughline log`"));
@@ -112,7 +112,7 @@ fn agent_id(text: &str) -> Result<AgentId, Failure> {
 }
 
 /// All events as `log` prints them.
-pub(super) fn lines(records: &Records) -> Result<String, Failure> {
+pub(super) fn lines(records: &dyn Records<State>) -> Result<String, Failure> {
     let mut text = String::new();
     records
         .events(Seq(1), &mut |event| {

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::chain::fold::State;
 use crate::cli::args::Verify;
 use crate::cli::error::{Failure, chain_of, exit};
 use crate::cli::output::Output;
 use crate::cli::store;
 use crate::id::Anchor;
+use crate::log::Records as _;
 
 /// Prints the log's end.
 pub(super) fn anchor(log: Option<&Path>, output: &Output) -> Result<u8, Failure> {
@@ -29,7 +29,7 @@ pub(super) fn verify(args: &Verify, log: Option<&Path>, output: &Output) -> Resu
     let known = known.map_err(|error| Failure::usage(error.to_string()))?;
     let reader = store::reader(&store::path(log)?)?;
     let mut progress = output.progress("events verified");
-    let found = reader.verify::<State>(known, &mut |seq| progress.at(seq.0)).map_err(|error| {
+    let found = reader.verify(known, &mut |seq| progress.at(seq.0)).map_err(|error| {
         store::of_log(&error).next("restore the log from a copy or an export, and keep this file as evidence")
     })?;
     drop(progress);

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::chain::fold::State;
 use crate::cli::error::{Failure, exit};
-use crate::log::{AppendError, Class, ExportError, ImportError, Log, LogError, Mode, OpenError, Opening, Reader};
+use crate::log::{AppendError, Class, ExportError, ImportError, LogError, Mode, OpenError, Opening, SqliteLog};
 use crate::world::{clock, environment};
 
 /// The log that the flags and the surroundings name.
@@ -23,6 +24,9 @@ pub(super) fn path(given: Option<&Path>) -> Result<PathBuf, Failure> {
     Ok(Path::new(&home).join(".local/state/throughline/log.db"))
 }
 
+/// A log, for reading.
+pub(super) type Reader = crate::log::Reader<State>;
+
 /// Opens for reading; nothing where there is no log.
 pub(super) fn reader_if_there(path: &Path) -> Result<Option<Reader>, Failure> {
     match Reader::open(path) {
@@ -38,8 +42,8 @@ pub(super) fn reader(path: &Path) -> Result<Reader, Failure> {
 }
 
 /// Opens for writing; creates it where it is not.
-pub(super) fn writer(path: &Path) -> Result<Log, Failure> {
-    Log::open(path, &Opening::default()).map_err(|error| of_open(path, &error))
+pub(super) fn writer(path: &Path) -> Result<SqliteLog<State>, Failure> {
+    SqliteLog::open(path, &Opening::default()).map_err(|error| of_open(path, &error))
 }
 
 pub(super) fn now_ms() -> i64 {

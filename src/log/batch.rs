@@ -1,105 +1,153 @@
-//! Events on their way into the log, inside one write transaction: the part that an append and an import share.
+//! Events on their way into a store, inside one write transaction: the rules that every store's appends and imports share.
 //!
 //! A batch reads the end of the log and of each stream once, folds every event before it is written, and knows the
-//! digests it ends with. What it wrote becomes true by the caller's COMMIT and by nothing else.
+//! digests it ends with. It writes through [`Rows`], which is all that a store has to be able to do. What it wrote becomes
+//! true by the store's own commit and by nothing else.
 
-use std::any::Any;
-use std::cell::RefCell;
 use std::collections::HashMap;
 
-use rusqlite::{CachedStatement, Connection};
-
-use super::digest::{self, Content};
-use super::error::LogError;
-use super::row::Tail;
-use super::{Fold, memo, read};
-use crate::id::{Anchor, Seq, StoreId, StreamName};
-
-const INSERT: &str = "INSERT INTO events (seq, stream, version, at_ms, kind, schema, body, record, chain, stream_chain) \
-                      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+use super::Fold;
+use super::digest::{self, Claim, Content};
+use super::error::{Damage, LogError, Problem};
+use super::request::{Append, AppendError, Appended, Entry, Request, each_once};
+use super::row::{Row, Tail};
+use crate::event::{Encoded, Event};
+use crate::id::{Anchor, Digest, IdempotencyKey, Seq, StoreId, StreamName};
 
 /// How many streams a writer remembers; past that it starts anew.
 const REMEMBERED: usize = 4_096;
 
-/// What a writer remembers of the log as its last commit left it: true as long as the log still ends there.
-#[derive(Default)]
-pub(super) struct Cache(RefCell<Remembered>);
+/// A memo is written when this many events have come since the last one: what a reader folds at most beside it, and
+/// what an append pays for rarely.
+const MEMO_EVERY: u64 = 32;
 
-#[derive(Default)]
-struct Remembered {
+/// What a store keeps, as one write transaction sees and changes it.
+pub(super) trait Rows<F> {
+    /// The last event.
+    fn head(&self) -> Result<Anchor, LogError>;
+
+    /// The number of a stream, if it has one, and its end.
+    fn end_of(&self, stream: &str) -> Result<(Option<i64>, Tail), LogError>;
+
+    /// A stream's state.
+    fn load(&self, stream: &StreamName) -> Result<Loaded<F>, LogError>;
+
+    /// Gives a stream a number.
+    fn add_stream(&mut self, stream: &StreamName, text: &str) -> Result<i64, LogError>;
+
+    /// Adds an event.
+    fn add_event(&mut self, row: &Row<'_>, event: &Event) -> Result<(), LogError>;
+
+    /// Keeps a stream's state, so that it need not be folded again. May do nothing.
+    fn add_memo(&mut self, id: i64, stream: &str, tail: Tail, state: &F) -> Result<(), LogError>;
+
+    /// The receipt of a key.
+    fn receipt(&self, key: &IdempotencyKey) -> Result<Option<Receipt>, LogError>;
+
+    /// Keeps the receipt of a key.
+    fn add_receipt(&mut self, key: &IdempotencyKey, receipt: &Receipt) -> Result<(), LogError>;
+
+    /// The chain at a place; nothing where there is no event.
+    fn chain_at(&self, seq: u64) -> Result<Option<Digest>, LogError>;
+
+    /// Where a stream ended when the log ended at `last`.
+    fn tail_until(&self, stream: &StreamName, last: u64) -> Result<Tail, LogError>;
+
+    /// Gives an empty log the id of the one that is imported into it.
+    fn rename(&mut self, store: StoreId) -> Result<(), LogError>;
+}
+
+/// A stream as it was found.
+pub(super) struct Loaded<F> {
+    pub(super) tail: Tail,
+    pub(super) state: F,
+    /// The version of the memo that was used; 0 for none.
+    pub(super) memo: u64,
+}
+
+/// What was done for an idempotency key.
+#[derive(Clone, Debug)]
+pub(super) struct Receipt {
+    pub(super) request: Digest,
+    /// One more than `last` where the request only checked.
+    pub(super) first: u64,
+    pub(super) last: u64,
+    pub(super) proof: Digest,
+}
+
+impl Receipt {
+    fn of(key: &IdempotencyKey, request: Digest, appended: &Appended, store: StoreId) -> Self {
+        let last = appended.anchor.seq.0;
+        let first = appended.first.map_or(last + 1, |seq| seq.0);
+        let proof = Claim { key: key.as_str(), request, first, last }.proof(store, &appended.anchor.chain);
+        Self { request, first, last, proof }
+    }
+
+    /// Whether it is a receipt of the history that has this chain at its last event.
+    pub(super) fn holds(&self, store: StoreId, key: &str, chain: &Digest) -> bool {
+        let claim = Claim { key, request: self.request, first: self.first, last: self.last };
+        claim.proof(store, chain) == self.proof
+    }
+}
+
+/// What a writer remembers of the log as its last commit left it: true as long as the log still ends there.
+pub(super) struct Tips<F> {
     head: Option<Anchor>,
     /// Counts how often somebody else was found to have written: ends of streams from before have to be looked up again.
     generation: u64,
-    tips: HashMap<StreamName, Kept>,
-}
-
-/// A stream as a commit of this writer left it.
-struct Kept {
-    generation: u64,
-    tip: Box<dyn Any>,
-}
-
-/// A stream that was remembered, and whether it still ends there if the log does.
-struct Known<F> {
-    name: StreamName,
-    tip: Tip<F>,
-    fresh: bool,
-}
-
-impl std::fmt::Debug for Cache {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Cache").finish_non_exhaustive()
-    }
-}
-
-impl Cache {
-    /// Forgets everything: after a commit whose result is not known.
-    pub(super) fn clear(&self) {
-        *self.0.borrow_mut() = Remembered::default();
-    }
-
-    fn is_current(&self, head: &Anchor) -> bool {
-        self.0.borrow().head.as_ref() == Some(head)
-    }
-
-    fn take<F: Fold>(&self, stream: &StreamName) -> Option<Known<F>> {
-        let mut remembered = self.0.borrow_mut();
-        let (name, kept) = remembered.tips.remove_entry(stream)?;
-        let tip = *kept.tip.downcast::<Tip<F>>().ok()?;
-        Some(Known { name, tip, fresh: kept.generation == remembered.generation })
-    }
-
-    /// Remembers what a batch left, once it is committed.
-    pub(super) fn keep<F: Fold>(&self, end: End<F>) {
-        let mut remembered = self.0.borrow_mut();
-        if !end.current {
-            remembered.generation += 1;
-        }
-        if remembered.tips.len() + end.tips.len() > REMEMBERED {
-            remembered.tips.clear();
-        }
-        remembered.head = Some(end.head);
-        let generation = remembered.generation;
-        for (stream, tip) in end.tips {
-            remembered.tips.insert(stream, Kept { generation, tip: Box::new(tip) });
-        }
-    }
-}
-
-/// What a batch leaves: the end of the log and of its streams.
-pub(super) struct End<F> {
-    head: Anchor,
-    current: bool,
-    tips: Vec<(StreamName, Tip<F>)>,
+    /// Counts the batches.
+    batch: u64,
+    index: HashMap<StreamName, usize>,
+    tips: Vec<Tip<F>>,
 }
 
 /// The end of one stream, and its state once that was asked for.
-pub(super) struct Tip<F> {
+struct Tip<F> {
+    name: StreamName,
+    text: String,
     id: Option<i64>,
-    pub(super) text: String,
-    pub(super) tail: Tail,
-    pub(super) state: Option<F>,
+    tail: Tail,
+    state: Option<F>,
     memo: u64,
+    /// As of which generation this is true; nothing where a batch that touched it was not committed.
+    generation: Option<u64>,
+    /// The last batch that asked for it.
+    batch: u64,
+}
+
+impl<F> Default for Tips<F> {
+    fn default() -> Self {
+        Self { head: None, generation: 0, batch: 0, index: HashMap::new(), tips: Vec::new() }
+    }
+}
+
+impl<F> std::fmt::Debug for Tips<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tips").field("streams", &self.tips.len()).finish_non_exhaustive()
+    }
+}
+
+/// What a batch leaves once it is committed.
+pub(super) struct End {
+    head: Anchor,
+    current: bool,
+    touched: Vec<usize>,
+}
+
+impl<F> Tips<F> {
+    /// Takes in what a committed batch left.
+    pub(super) fn keep(&mut self, end: End) {
+        if !end.current {
+            self.generation += 1;
+        }
+        self.head = Some(end.head);
+        for place in end.touched {
+            self.tips[place].generation = Some(self.generation);
+        }
+        if self.tips.len() > REMEMBERED {
+            (self.index, self.tips) = (HashMap::new(), Vec::new());
+        }
+    }
 }
 
 /// An event as it is to be stored.
@@ -108,146 +156,204 @@ pub(super) struct Incoming<'a> {
     pub(super) kind: &'a str,
     pub(super) schema: u32,
     pub(super) body: &'a [u8],
-}
-
-/// See the file.
-pub(super) struct Batch<'c, F> {
-    conn: &'c Connection,
-    insert: CachedStatement<'c>,
-    pub(super) store: StoreId,
-    pub(super) head: Anchor,
-    /// The head is what the cache knows: nobody else wrote since.
-    current: bool,
-    cache: &'c Cache,
-    /// The streams that were asked for, in that order.
-    tips: Vec<(StreamName, Tip<F>)>,
-    places: HashMap<StreamName, Place>,
+    pub(super) event: &'a Event,
 }
 
 /// Where a batch keeps a stream.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place(usize);
 
-impl<'c, F: Fold> Batch<'c, F> {
-    /// Begins at the end of the log, inside the caller's transaction.
-    pub(super) fn new(conn: &'c Connection, store: StoreId, cache: &'c Cache) -> Result<Self, LogError> {
-        let head = read::head(conn)?;
-        let current = cache.is_current(&head);
-        let insert = conn.prepare_cached(INSERT)?;
-        Ok(Self { conn, insert, store, head, current, cache, tips: Vec::new(), places: HashMap::new() })
+/// See the file.
+pub(super) struct Batch<'t, F, R> {
+    rows: R,
+    pub(super) store: StoreId,
+    pub(super) head: Anchor,
+    /// The head is what was remembered: nobody else wrote since.
+    current: bool,
+    tips: &'t mut Tips<F>,
+    number: u64,
+    /// The streams that were asked for, in that order.
+    touched: Vec<usize>,
+}
+
+impl<'t, F: Fold, R: Rows<F>> Batch<'t, F, R> {
+    /// Begins at the end of the log, inside the store's transaction.
+    pub(super) fn new(rows: R, store: StoreId, tips: &'t mut Tips<F>) -> Result<Self, LogError> {
+        let head = rows.head()?;
+        let current = tips.head.as_ref() == Some(&head);
+        tips.batch += 1;
+        let number = tips.batch;
+        Ok(Self { rows, store, head, current, tips, number, touched: Vec::new() })
     }
 
-    /// Where a stream is kept from now on; its end is looked up the first time.
-    pub(super) fn place(&mut self, stream: &StreamName) -> Result<Place, LogError> {
-        if let Some(place) = self.places.get(stream) {
-            return Ok(*place);
+    /// Appends a request: the first result again where its key was used before.
+    pub(super) fn append(&mut self, request: &Request<'_>, append: &Append) -> Result<Appended, AppendError> {
+        if let Some((key, digest)) = request.key
+            && let Some(appended) = self.repeated(key, digest, request.entries)?
+        {
+            return Ok(appended);
         }
-        let (name, tip) = match self.cache.take::<F>(stream) {
-            Some(Known { name, tip, fresh: true }) if self.current => (name, tip),
-            Some(Known { name, tip, .. }) => (name, look(self.conn, stream, Some(tip))?),
-            None => (stream.clone(), look(self.conn, stream, None)?),
+        let appended = self.fill(request.entries, &request.encoded, append)?;
+        if let Some((key, digest)) = request.key {
+            self.rows.add_receipt(key, &Receipt::of(key, digest, &appended, self.store))?;
+        }
+        Ok(appended)
+    }
+
+    /// The result of the first request with this key, as it was then.
+    fn repeated(
+        &self,
+        key: &IdempotencyKey,
+        request: Digest,
+        entries: &[Entry],
+    ) -> Result<Option<Appended>, AppendError> {
+        let Some(receipt) = self.rows.receipt(key)? else { return Ok(None) };
+        let chain = if receipt.last == 0 { Some(Digest::GENESIS) } else { self.rows.chain_at(receipt.last)? };
+        let Some(chain) = chain.filter(|chain| receipt.holds(self.store, key.as_str(), chain)) else {
+            let damage = Damage::Receipt { key: key.to_string() };
+            return Err(LogError::from(Problem::at(self.head.seq.0, damage)).into());
         };
-        let place = Place(self.tips.len());
-        self.places.insert(stream.clone(), place);
-        self.tips.push((name, tip));
-        Ok(place)
+        if receipt.request != request {
+            return Err(AppendError::KeyReused { key: key.clone() });
+        }
+        let mut frontiers = Vec::new();
+        for stream in each_once(entries) {
+            frontiers.push(self.rows.tail_until(stream, receipt.last)?.of(stream));
+        }
+        let first = (receipt.first <= receipt.last).then_some(Seq(receipt.first));
+        Ok(Some(Appended { first, anchor: Anchor { seq: Seq(receipt.last), chain }, frontiers }))
     }
 
-    /// The end of a stream.
-    pub(super) fn tip(&mut self, place: Place) -> &mut Tip<F> {
-        &mut self.tips[place.0].1
-    }
-
-    /// Every stream that was asked for, in the order of the first asking, with its end.
-    pub(super) fn ends(&self) -> impl Iterator<Item = (&StreamName, Tail)> {
-        self.tips.iter().map(|(name, tip)| (name, tip.tail))
-    }
-
-    /// The state of a stream, to be given back to its tip.
-    pub(super) fn folded(&mut self, place: Place) -> Result<F, LogError> {
-        let (conn, store) = (self.conn, self.store);
-        let (stream, tip) = &mut self.tips[place.0];
-        let state = match tip.state.take() {
-            Some(state) => state,
-            None if tip.id.is_none() => F::empty(&*stream),
-            None => {
-                let loaded = memo::load::<F>(conn, store, stream)?;
-                (tip.tail, tip.memo) = (loaded.tail, loaded.memo);
-                loaded.state
+    /// Checks every expectation, then folds and writes every event.
+    fn fill(&mut self, entries: &[Entry], encoded: &[Vec<Encoded>], append: &Append) -> Result<Appended, AppendError> {
+        let mut places = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let place = self.place(&entry.stream)?;
+            let tail = self.tips.tips[place.0].tail;
+            places.push(place);
+            if !entry.expected.holds(&tail) {
+                let (stream, expected) = (entry.stream.clone(), entry.expected.clone());
+                let actual = Box::new(tail.of(&entry.stream));
+                return Err(AppendError::Conflict { stream, expected, actual });
             }
+        }
+        let first = entries.iter().any(|entry| !entry.events.is_empty()).then(|| self.next());
+        for ((entry, encoded), place) in entries.iter().zip(encoded).zip(places) {
+            if entry.events.is_empty() {
+                continue;
+            }
+            let mut state = self.state(place)?;
+            for (index, (event, bytes)) in entry.events.iter().zip(encoded).enumerate() {
+                let kind = event.kind();
+                let admitted = if append.unfenced { Ok(()) } else { state.admit(event) };
+                admitted.and_then(|()| state.apply(event)).map_err(|source| {
+                    let (stream, source) = (entry.stream.clone(), Box::new(source));
+                    AppendError::Illegal { stream, index, kind, source }
+                })?;
+                let Encoded { schema, ref body, .. } = *bytes;
+                self.write(place, &Incoming { at_ms: append.at_ms, kind, schema, body, event })?;
+            }
+            self.folded(place, state);
+        }
+        let tips = &self.tips.tips;
+        let frontiers = self.touched.iter().map(|place| tips[*place].tail.of(&tips[*place].name)).collect();
+        Ok(Appended { first, anchor: self.head, frontiers })
+    }
+
+    /// Where a stream is kept from now on; its end is looked up where it is not known.
+    pub(super) fn place(&mut self, stream: &StreamName) -> Result<Place, LogError> {
+        let place = match self.tips.index.get(stream) {
+            Some(place) => *place,
+            None => self.make_place(stream),
         };
-        Ok(state)
+        let tip = &mut self.tips.tips[place];
+        if tip.batch == self.number {
+            return Ok(Place(place));
+        }
+        if !(self.current && tip.generation == Some(self.tips.generation)) {
+            let (id, tail) = self.rows.end_of(&tip.text)?;
+            if tip.generation.is_none() || (tip.id, tip.tail) != (id, tail) {
+                (tip.id, tip.tail, tip.state, tip.memo) = (id, tail, None, 0);
+            }
+        }
+        tip.batch = self.number;
+        // True again only when this batch is committed.
+        tip.generation = None;
+        self.touched.push(place);
+        Ok(Place(place))
+    }
+
+    fn make_place(&mut self, stream: &StreamName) -> usize {
+        let tips = &mut *self.tips;
+        let place = tips.tips.len();
+        let (name, text) = (stream.clone(), stream.to_string());
+        let (tail, state) = (Tail::EMPTY, None);
+        tips.tips.push(Tip { name, text, id: None, tail, state, memo: 0, generation: None, batch: 0 });
+        tips.index.insert(stream.clone(), place);
+        place
+    }
+
+    /// The state of a stream, to be given back by [`Batch::folded`].
+    pub(super) fn state(&mut self, place: Place) -> Result<F, LogError> {
+        let tip = &mut self.tips.tips[place.0];
+        if let Some(state) = tip.state.take() {
+            return Ok(state);
+        }
+        if tip.id.is_none() {
+            return Ok(F::empty(&tip.name));
+        }
+        let loaded = self.rows.load(&tip.name)?;
+        (tip.tail, tip.memo) = (loaded.tail, loaded.memo);
+        Ok(loaded.state)
+    }
+
+    /// Gives a stream its new state.
+    pub(super) fn folded(&mut self, place: Place, state: F) {
+        self.tips.tips[place.0].state = Some(state);
     }
 
     /// Writes an event that its stream's fold has taken.
     pub(super) fn write(&mut self, place: Place, event: &Incoming<'_>) -> Result<(), LogError> {
-        let (store, before) = (self.store, self.head.chain);
-        let conn = self.conn;
-        let seq = self.head.seq.next();
-        let tip = &mut self.tips[place.0].1;
-        let id = match tip.id {
+        let tip = &mut self.tips.tips[place.0];
+        let stream = match tip.id {
             Some(id) => id,
-            None => {
-                conn.prepare_cached("INSERT INTO streams (name) VALUES (?1)")?.execute([&tip.text])?;
-                *tip.id.insert(conn.last_insert_rowid())
-            }
+            None => *tip.id.insert(self.rows.add_stream(&tip.name, &tip.text)?),
         };
-        let version = tip.tail.version + 1;
-        let Incoming { at_ms, kind, schema, body } = *event;
-        let record = Content { stream: &tip.text, version, at_ms, kind, schema, body }.record(store);
-        let chain = digest::link(&before, &record);
+        let (seq, version) = (self.head.seq.next(), tip.tail.version + 1);
+        let Incoming { at_ms, kind, schema, body, event } = *event;
+        let record = Content { stream: &tip.text, version, at_ms, kind, schema, body }.record(self.store);
+        let chain = digest::link(&self.head.chain, &record);
         let stream_chain = digest::stream_link(&tip.tail.chain, &record);
-        self.insert.execute((
-            stored(seq.0),
-            id,
-            stored(version),
-            at_ms,
-            kind,
-            schema,
-            body,
-            &record.0[..],
-            &chain.0[..],
-            &stream_chain.0[..],
-        ))?;
-        tip.tail = Tail { version, chain: stream_chain };
+        let row = Row { seq: seq.0, stream, version, at_ms, kind, schema, body, record, chain, stream_chain };
+        self.rows.add_event(&row, event)?;
+        tip.tail = row.tail();
         self.head = Anchor { seq, chain };
         Ok(())
     }
 
+    /// Gives the log the id of the one that is imported.
+    pub(super) fn rename(&mut self, store: StoreId) -> Result<(), LogError> {
+        self.rows.rename(store)?;
+        self.store = store;
+        Ok(())
+    }
+
     /// Writes the memos that are due, and ends.
-    pub(super) fn end(mut self) -> Result<End<F>, LogError> {
-        for (_, tip) in &mut self.tips {
+    pub(super) fn end(mut self) -> Result<End, LogError> {
+        for place in &self.touched {
+            let tip = &mut self.tips.tips[*place];
             if let (Some(id), Some(state)) = (tip.id, &tip.state)
-                && tip.tail.version - tip.memo >= memo::EVERY
+                && tip.tail.version - tip.memo >= MEMO_EVERY
             {
-                memo::write(self.conn, self.store, id, &tip.text, tip.tail, state)?;
+                self.rows.add_memo(id, &tip.text, tip.tail, state)?;
                 tip.memo = tip.tail.version;
             }
         }
-        Ok(End { head: self.head, current: self.current, tips: self.tips })
+        Ok(End { head: self.head, current: self.current, touched: self.touched })
     }
 
     /// The place that the next event gets.
     pub(super) fn next(&self) -> Seq {
         self.head.seq.next()
     }
-}
-
-/// Looks where a stream ends; what is known of it is kept if it ends there.
-fn look<F>(conn: &Connection, stream: &StreamName, known: Option<Tip<F>>) -> Result<Tip<F>, LogError> {
-    let text = stream.to_string();
-    let id = memo::stream_id(conn, &text)?;
-    let tail = match id {
-        Some(id) => memo::tail_of(conn, id)?,
-        None => Tail::EMPTY,
-    };
-    match known {
-        Some(tip) if tip.id == id && tip.tail == tail => Ok(tip),
-        Some(_) | None => Ok(Tip { id, text, tail, state: None, memo: 0 }),
-    }
-}
-
-/// A place as SQLite stores it. No log gets near the end of it.
-pub(super) fn stored(place: u64) -> i64 {
-    i64::try_from(place).unwrap_or(i64::MAX)
 }

@@ -144,31 +144,40 @@ impl Problem {
     }
 }
 
+/// What stands behind an error of a store: for SQLite, its own error.
+pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+
 /// Why a call on a log has no answer. Nothing was written, whatever it says.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LogError {
     /// Another process kept it locked for longer than this one waits.
     #[error("the log is locked by another process; try again")]
-    Busy(#[source] rusqlite::Error),
+    Busy(#[source] Cause),
     /// The log changed under a reader that cannot lock it, after events were already handed out.
     #[error("the log changed while it was read; try again")]
     Changed,
     /// No space is left on the device, or the log may not grow.
     #[error("no space is left for the log; nothing was written")]
-    DiskFull(#[source] rusqlite::Error),
+    DiskFull(#[source] Cause),
     /// This user or this medium cannot write it.
     #[error("the log cannot be written here")]
-    ReadOnly(#[source] rusqlite::Error),
+    ReadOnly(#[source] Cause),
     /// SQLite finds its own structures damaged.
     #[error("the log's file is damaged; restore it from a copy or an export")]
-    Corrupt(#[source] rusqlite::Error),
+    Corrupt(#[source] Cause),
     /// An event, or a row beside the events, does not hold.
     #[error("the log does not hold; run `verify`, and restore it from a copy or an export")]
     Damaged(#[source] Box<Problem>),
     /// The machine failed.
     #[error("the log could not be read or written")]
-    Sqlite(#[source] rusqlite::Error),
+    Machine(#[source] Cause),
+    /// The result of an earlier commit through this handle is not known: what it knows of the log may be wrong.
+    #[error("an earlier commit through this handle failed while it was made durable; open the log again")]
+    Poisoned,
+    /// The handle was opened by another process and came here by a fork: its locks did not.
+    #[error("this handle was opened by another process, before a fork; open the log in this one")]
+    Forked,
     /// The machine failed beside SQLite.
     #[error("the log could not be {verb}")]
     Io {
@@ -189,7 +198,8 @@ impl LogError {
             Self::ReadOnly(_) => Class::ReadOnly,
             Self::Corrupt(_) | Self::Damaged(_) => Class::Corrupt,
             Self::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => Class::DiskFull,
-            Self::Sqlite(_) | Self::Io { .. } => Class::Io,
+            Self::Forked => Class::Refused,
+            Self::Machine(_) | Self::Poisoned | Self::Io { .. } => Class::Io,
         }
     }
 
@@ -203,7 +213,9 @@ impl LogError {
             | Self::DiskFull(_)
             | Self::ReadOnly(_)
             | Self::Corrupt(_)
-            | Self::Sqlite(_)
+            | Self::Machine(_)
+            | Self::Poisoned
+            | Self::Forked
             | Self::Io { .. } => None,
         }
     }
@@ -212,27 +224,6 @@ impl LogError {
 impl From<Problem> for LogError {
     fn from(problem: Problem) -> Self {
         Self::Damaged(Box::new(problem))
-    }
-}
-
-/// A read that ended before its page: the file is shorter than its header says.
-const SHORT_READ: i32 = 522;
-
-impl From<rusqlite::Error> for LogError {
-    fn from(error: rusqlite::Error) -> Self {
-        let Some(code) = error.sqlite_error().map(|failure| failure.extended_code) else {
-            // A value of another type, no row where one must be: the file does not hold what a log holds.
-            return Self::Corrupt(error);
-        };
-        match code & 0xff {
-            5 | 6 | 15 => Self::Busy(error),
-            13 => Self::DiskFull(error),
-            3 | 8 => Self::ReadOnly(error),
-            // A missing table or column, a trigger or a constraint that says no: other rows than ours are there.
-            1 | 11 | 19 | 26 => Self::Corrupt(error),
-            _ if code == SHORT_READ => Self::Corrupt(error),
-            _ => Self::Sqlite(error),
-        }
     }
 }
 

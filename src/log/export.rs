@@ -9,12 +9,10 @@
 //! text that was cut off recognisable.
 
 use std::io::Write;
-use std::ops::ControlFlow;
 
 use super::error::{Class, LogError};
-use super::read::{self, Records};
 use super::row::Row;
-use crate::id::{Anchor, Digest, Seq, StreamName};
+use crate::id::{Anchor, Digest, StoreId, StreamName};
 
 /// The number of this text format.
 pub(super) const FORMAT: u64 = 1;
@@ -43,48 +41,17 @@ impl ExportError {
     }
 }
 
-impl Records {
-    /// Writes the whole log as NDJSON, and gives the anchor of what it wrote. One moment of the log, constant memory.
-    ///
-    /// Events are checked as they are read, but not decoded: what this version cannot read, it can still export.
-    /// `progress` is told the place of each event that was written.
-    ///
-    /// # Errors
-    ///
-    /// [`ExportError`]; what was written by then is a beginning that [`Log::import`](super::Log::import) refuses.
-    pub fn export(&self, to: &mut dyn Write, progress: &mut dyn FnMut(Seq)) -> Result<Anchor, ExportError> {
-        let mut failed = None;
-        let anchor = self.once(|conn, store| {
-            let anchor = read::head(conn)?;
-            let header = format!(
-                r#"{{"throughline":{FORMAT},"store":"{store}","from_seq":1,"prev_chain":"{}","events":{},"anchor":"{anchor}"}}"#,
-                Digest::GENESIS,
-                anchor.seq,
-            );
-            if let Err(error) = writeln!(to, "{header}") {
-                failed = Some(error);
-                return Ok(anchor);
-            }
-            read::each_row(conn, store, Seq(1), &mut |row, stream| {
-                progress(Seq(row.seq));
-                Ok(match line(to, row, stream) {
-                    Ok(()) => ControlFlow::Continue(()),
-                    Err(error) => {
-                        failed = Some(error);
-                        ControlFlow::Break(())
-                    }
-                })
-            })?;
-            Ok(anchor)
-        })?;
-        match failed {
-            Some(error) => Err(ExportError::Write(error)),
-            None => to.flush().map(|()| anchor).map_err(ExportError::Write),
-        }
-    }
+/// The first line of an export that begins at the first event.
+pub(super) fn header(to: &mut dyn Write, store: StoreId, anchor: &Anchor) -> std::io::Result<()> {
+    let (genesis, events) = (Digest::GENESIS, anchor.seq);
+    writeln!(
+        to,
+        r#"{{"throughline":{FORMAT},"store":"{store}","from_seq":1,"prev_chain":"{genesis}","events":{events},"anchor":"{anchor}"}}"#
+    )
 }
 
-fn line(to: &mut dyn Write, row: &Row<'_>, stream: &StreamName) -> std::io::Result<()> {
+/// One event.
+pub(super) fn line(to: &mut dyn Write, row: &Row<'_>, stream: &StreamName) -> std::io::Result<()> {
     let Row { seq, version, at_ms, schema, .. } = *row;
     let kind = serde_json::to_string(row.kind)?;
     write!(

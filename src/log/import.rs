@@ -12,13 +12,11 @@ use std::io::{BufRead, Read as _};
 use serde::Deserialize;
 
 use super::Fold;
-use super::append::{AppendError, BODY_BYTES_MAX};
-use super::batch::{Batch, Incoming};
+use super::batch::{Batch, Incoming, Rows};
 use super::digest::{self, Content};
 use super::error::{Class, LogError};
 use super::export::FORMAT;
-use super::open::{self, Log};
-use super::schema;
+use super::request::{AppendError, BODY_BYTES_MAX};
 use crate::event::canonical::{self, CanonicalError, Strict};
 use crate::event::{DecodeError, Event};
 use crate::id::{Anchor, Digest, Seq, StoreId, StreamName};
@@ -232,51 +230,35 @@ struct Written {
     _chain: Option<Digest>,
 }
 
-impl Log {
-    /// Imports a text in one transaction: all of it, or nothing. Blank lines are skipped. `progress` is told each line.
-    ///
-    /// # Errors
-    ///
-    /// [`ImportError`] names the first line that cannot be taken and why. Nothing was stored, but for
-    /// [`AppendError::UnknownCommit`].
-    ///
-    /// # Crash
-    ///
-    /// As with [`Log::append`]: all of it or nothing.
-    pub fn import<F: Fold>(
-        &self,
-        from: &mut dyn BufRead,
-        import: &Import,
-        progress: &mut dyn FnMut(u64),
-    ) -> Result<Imported, ImportError> {
-        let mut lines = Lines { from, number: 0, progress };
-        let (imported, store) = self.write_in::<F, _, ImportError>(|conn, store| {
-            let mut batch = Batch::<F>::new(conn, store, &self.cache)?;
-            let begin = batch.head.seq.0;
-            match import.mode {
-                Mode::Verified | Mode::AsNew if begin > 0 => return Err(ImportError::NotEmpty { events: begin }),
-                Mode::Verified | Mode::AsNew => {
-                    let header = lines.header()?;
-                    if import.mode == Mode::Verified && header.store != store {
-                        let row = schema::store_row(conn).map_err(LogError::from)?.map_or(0, |row| row.id);
-                        open::name(conn, row + 1, header.store).map_err(LogError::from)?;
-                        batch.store = header.store;
-                    }
-                    exported(&mut batch, &mut lines, &header)?;
-                }
-                Mode::Unverified => written(&mut batch, &mut lines, import.at_ms)?,
+/// Reads every line into a batch.
+pub(super) fn import<F: Fold, R: Rows<F>>(
+    batch: &mut Batch<'_, F, R>,
+    from: &mut dyn BufRead,
+    import: &Import,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Imported, ImportError> {
+    let mut lines = Lines { from, number: 0, progress };
+    let begin = batch.head.seq.0;
+    match import.mode {
+        Mode::Verified | Mode::AsNew if begin > 0 => return Err(ImportError::NotEmpty { events: begin }),
+        Mode::Verified | Mode::AsNew => {
+            let header = lines.header()?;
+            if import.mode == Mode::Verified && header.store != batch.store {
+                batch.rename(header.store)?;
             }
-            let imported = Imported { events: batch.head.seq.0 - begin, anchor: batch.head };
-            let store = batch.store;
-            Ok(((imported, store), Some(batch.end()?)))
-        })?;
-        self.set_store(store);
-        Ok(imported)
+            exported(batch, &mut lines, &header)?;
+        }
+        Mode::Unverified => written(batch, &mut lines, import.at_ms)?,
     }
+    Ok(Imported { events: batch.head.seq.0 - begin, anchor: batch.head })
 }
 
 /// Every line of an export after its header.
-fn exported<F: Fold>(batch: &mut Batch<'_, F>, lines: &mut Lines<'_>, header: &Header) -> Result<(), ImportError> {
+fn exported<F: Fold, R: Rows<F>>(
+    batch: &mut Batch<'_, F, R>,
+    lines: &mut Lines<'_>,
+    header: &Header,
+) -> Result<(), ImportError> {
     let mut source = Source { store: header.store, chain: header.prev_chain, versions: HashMap::new() };
     while let Some(line) = lines.next()? {
         let seq = batch.next();
@@ -287,12 +269,11 @@ fn exported<F: Fold>(batch: &mut Batch<'_, F>, lines: &mut Lines<'_>, header: &H
         let event = Event::decode(&line.stream, &line.kind, line.schema, &body);
         let event = event.map_err(LineError::Undecodable).map_err(at)?;
         let place = batch.place(&line.stream)?;
-        let mut state = batch.folded(place)?;
-        let tip = batch.tip(place);
+        let mut state = batch.state(place)?;
         state.apply(&event).map_err(|source| at(LineError::Illegal(Box::new(source))))?;
-        tip.state = Some(state);
-        let incoming = Incoming { at_ms: line.at_ms, kind: &line.kind, schema: line.schema, body: &body };
-        batch.write(place, &incoming)?;
+        let Exported { at_ms, ref kind, schema, .. } = line;
+        batch.write(place, &Incoming { at_ms, kind, schema, body: &body, event: &event })?;
+        batch.folded(place, state);
     }
     let found = Anchor { seq: batch.head.seq, chain: source.chain };
     let counted = header.events.map(|events| Anchor { seq: Seq(events), chain: found.chain });
@@ -334,7 +315,11 @@ impl Source {
 }
 
 /// Every hand-written line.
-fn written<F: Fold>(batch: &mut Batch<'_, F>, lines: &mut Lines<'_>, at_ms: i64) -> Result<(), ImportError> {
+fn written<F: Fold, R: Rows<F>>(
+    batch: &mut Batch<'_, F, R>,
+    lines: &mut Lines<'_>,
+    at_ms: i64,
+) -> Result<(), ImportError> {
     let mut first = true;
     while let Some(line) = lines.next()? {
         if std::mem::take(&mut first) && serde_json::from_slice::<Header>(&line).is_ok() {
@@ -348,15 +333,13 @@ fn written<F: Fold>(batch: &mut Batch<'_, F>, lines: &mut Lines<'_>, at_ms: i64)
         let event = Event::decode(&line.stream, &line.kind, schema, &given);
         let event = event.map_err(LineError::Undecodable).map_err(at)?;
         let place = batch.place(&line.stream)?;
-        let mut state = batch.folded(place)?;
-        let tip = batch.tip(place);
+        let mut state = batch.state(place)?;
         let event = state.complete(event);
         state.apply(&event).map_err(|source| at(LineError::Illegal(Box::new(source))))?;
-        tip.state = Some(state);
         let encoded = event.encode().map_err(LineError::Body).map_err(at)?;
-        let (kind, schema, body) = (encoded.kind, encoded.schema, &encoded.body[..]);
-        let incoming = Incoming { at_ms: line.at_ms.unwrap_or(at_ms), kind, schema, body };
-        batch.write(place, &incoming)?;
+        let (at_ms, body) = (line.at_ms.unwrap_or(at_ms), &encoded.body[..]);
+        batch.write(place, &Incoming { at_ms, kind: encoded.kind, schema: encoded.schema, body, event: &event })?;
+        batch.folded(place, state);
     }
     Ok(())
 }

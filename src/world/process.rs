@@ -50,6 +50,12 @@ pub enum OwnError {
     },
 }
 
+/// The number of this process.
+#[must_use]
+pub fn own_id() -> u32 {
+    std::process::id()
+}
+
 /// The id of this boot: no process outlives it.
 ///
 /// # Errors

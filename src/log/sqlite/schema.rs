@@ -9,7 +9,7 @@
 
 use rusqlite::{Connection, OptionalExtension as _};
 
-use super::error::LogError;
+use crate::log::error::LogError;
 
 /// `application_id` as it stands in the file.
 pub(super) const APPLICATION_BYTES: [u8; 4] = *b"tlog";

@@ -4,28 +4,14 @@
 //! fold and frontier, **and** the log still has that frontier; else the stream is folded from its first event. So deleting
 //! or editing it costs time and never changes an answer. Only appenders write memos, in the transaction of the events.
 
-use std::rc::Rc;
-use std::sync::Arc;
-
 use rusqlite::{Connection, OptionalExtension as _};
 
-use super::Fold;
-use super::digest;
-use super::error::{Damage, LogError, Problem};
-use super::row::{self, Named, Row, Tail, bytes, cell, columns, digest_in, integer, place, text};
+use super::row::{self, bytes, cell, columns, digest_in, integer, place, text};
 use crate::id::{Digest, Seq, StoreId, StreamName};
-
-/// A memo is written when this many events have come since the last one: what a reader folds at most beside it, and
-/// what an append pays for rarely.
-pub(super) const EVERY: u64 = 32;
-
-/// A stream as it was found.
-pub(super) struct Loaded<F> {
-    pub(super) tail: Tail,
-    pub(super) state: F,
-    /// The version of the memo that was used; 0 for none.
-    pub(super) memo: u64,
-}
+use crate::log::batch::Loaded;
+use crate::log::error::{Damage, LogError, Problem};
+use crate::log::row::{Named, Row, Tail};
+use crate::log::{Fold, digest};
 
 /// The number of a stream.
 pub(super) fn stream_id(conn: &Connection, name: &str) -> Result<Option<i64>, LogError> {
@@ -50,7 +36,7 @@ pub(super) fn tail_of(conn: &Connection, id: i64) -> Result<Tail, LogError> {
 
 /// A stream's state: its memo if that holds, and every later event, each checked.
 pub(super) fn load<F: Fold>(conn: &Connection, store: StoreId, stream: &StreamName) -> Result<Loaded<F>, LogError> {
-    let named = Rc::new(Named { name: Arc::new(stream.clone()), text: stream.to_string() });
+    let named = Named::of(stream);
     let Some(id) = stream_id(conn, &named.text)? else {
         return Ok(Loaded { tail: Tail::EMPTY, state: F::empty(stream), memo: 0 });
     };
@@ -87,7 +73,7 @@ pub(super) fn each_after(
     let mut statement = conn.prepare_cached(SQL)?;
     let mut rows = statement.query((id, after))?;
     while let Some(found) = rows.next()? {
-        let row = Row::read(found)?;
+        let row = row::read(found)?;
         let before = if row.seq == 1 { Some(Digest::GENESIS) } else { digest_in(cell(found, 10)) };
         let before = before.ok_or_else(|| Problem::at(row.seq - 1, Damage::Missing { next: Seq(row.seq) }))?;
         if row.fault(store, &named.text, &before, tail).is_some() {

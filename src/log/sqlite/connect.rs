@@ -6,8 +6,9 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::error::LogError;
 use super::place::{self, Held, PrivateCopy, Stamp};
+use crate::log::error::LogError;
+use crate::log::request::AppendError;
 
 /// How long a reader waits for a lock: only the recovery after a crash holds one that stops readers.
 const READER_BUSY_MS: u64 = 5_000;
@@ -19,8 +20,24 @@ pub(super) enum Source {
     Shared(#[expect(dead_code, reason = "it is given back when dropped")] Held),
     /// Without locks and without files of its own, as long as there is no WAL and the file stays what it was.
     Immutable(Stamp),
-    /// Through a copy of one moment. Held so that it lives as long as the connection to it.
-    Copied(#[expect(dead_code, reason = "it is removed when dropped")] PrivateCopy),
+    /// Through a copy of one moment, as long as the log stays what it was. Held so that it lives as long as the connection
+    /// to it.
+    Copied(PrivateCopy),
+}
+
+impl Source {
+    /// Whether what is read without locks is no longer what it was.
+    pub(super) fn moved(&self, path: &Path) -> Result<bool, LogError> {
+        let stamp = |path: &Path| place::stamp(path).map_err(|source| LogError::Io { verb: "looked at", source });
+        match self {
+            Self::Shared(_) => Ok(false),
+            Self::Immutable(then) => {
+                let wal = stamp(&place::beside(path, "-wal"))?;
+                Ok(wal.is_some_and(|wal| wal.bytes > 0) || stamp(path)? != Some(*then))
+            }
+            Self::Copied(copy) => copy.is_old().map_err(|source| LogError::Io { verb: "looked at", source }),
+        }
+    }
 }
 
 /// A connection with every setting of this log.
@@ -39,26 +56,22 @@ pub(super) fn reading(path: &Path) -> Result<(Connection, Source), LogError> {
     let io = |source| LogError::Io { verb: "looked at", source };
     let header = place::header(path).map_err(io)?;
     let wal_mode = header.as_ref().is_some_and(|header| header.get(18) == Some(&2));
-    if !wal_mode {
-        let held = Held::of(path).map_err(io)?;
-        return Ok((connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY, READER_BUSY_MS)?, Source::Shared(held)));
-    }
-    let wal = || place::stamp(&place::beside(path, "-wal")).map_err(io);
-    if wal()?.is_some() {
+    let size =
+        |suffix| place::stamp(&place::beside(path, suffix)).map_err(io).map(|found| found.map(|file| file.bytes));
+    if !wal_mode || size("-wal")?.is_some() {
         let held = Held::of(path).map_err(io)?;
         let shared = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY, READER_BUSY_MS).and_then(|conn| {
             conn.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
             Ok(conn)
         });
         match shared {
-            // Its `-shm` cannot be made here.
-            Err(LogError::ReadOnly(_) | LogError::Sqlite(_)) => {}
+            // Its `-shm` cannot be made here, or a transaction that a crash cut off cannot be rolled back here.
+            Err(LogError::ReadOnly(_) | LogError::Machine(_)) => {}
             other => return Ok((other?, Source::Shared(held))),
         }
     }
-    if wal()?.is_none_or(|wal| wal.bytes == 0)
-        && let Some(stamp) = place::stamp(path).map_err(io)?
-    {
+    let is_whole = size("-wal")?.is_none_or(|bytes| bytes == 0) && size("-journal")?.is_none_or(|bytes| bytes == 0);
+    if is_whole && let Some(stamp) = place::stamp(path).map_err(io)? {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
         let conn = connect(Path::new(&immutable(path)), flags, READER_BUSY_MS)?;
         return Ok((conn, Source::Immutable(stamp)));
@@ -87,6 +100,33 @@ fn immutable(path: &Path) -> String {
         }
     }
     uri + "?immutable=1"
+}
+
+/// A read that ended before its page: the file is shorter than its header says.
+const SHORT_READ: i32 = 522;
+
+impl From<rusqlite::Error> for LogError {
+    fn from(error: rusqlite::Error) -> Self {
+        let Some(code) = error.sqlite_error().map(|failure| failure.extended_code) else {
+            // A value of another type, no row where one must be: the file does not hold what a log holds.
+            return Self::Corrupt(Box::new(error));
+        };
+        match code & 0xff {
+            5 | 6 | 15 => Self::Busy(Box::new(error)),
+            13 => Self::DiskFull(Box::new(error)),
+            3 | 8 => Self::ReadOnly(Box::new(error)),
+            // A missing table or column, a trigger or a constraint that says no: other rows than ours are there.
+            1 | 11 | 19 | 26 => Self::Corrupt(Box::new(error)),
+            _ if code == SHORT_READ => Self::Corrupt(Box::new(error)),
+            _ => Self::Machine(Box::new(error)),
+        }
+    }
+}
+
+impl From<rusqlite::Error> for AppendError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Log(error.into())
+    }
 }
 
 #[cfg(test)]

@@ -189,35 +189,48 @@ impl Patience {
     }
 }
 
-/// A private copy of a log and its WAL, taken from a folder in which not even `-shm` can be made. Removed when dropped.
+/// A private copy of a log with its WAL and its rollback journal, taken from a folder in which not even `-shm` can be made.
+/// Removed when dropped.
 #[derive(Debug)]
 pub(super) struct PrivateCopy {
     folder: PathBuf,
+    /// What was copied, and in which state it was.
+    of: [(PathBuf, Option<Stamp>); 3],
 }
 
 impl PrivateCopy {
-    /// Copies both files until two readings in a row are equal: only then are they of one moment. Nothing when they
-    /// never were.
+    /// Copies the files until two readings in a row are equal: only then are they of one moment. Nothing when they never
+    /// were.
     pub(super) fn of(log: &Path) -> io::Result<Option<Self>> {
         let folder = std::env::temp_dir().join(format!("throughline-{}", uuid::Uuid::new_v4().simple()));
         fs::DirBuilder::new().mode(0o700).create(&folder)?;
-        let copy = Self { folder };
+        let mut copy = Self { folder, of: ["", "-wal", "-journal"].map(|suffix| (beside(log, suffix), None)) };
         for _ in 0..5 {
-            let pairs = [(log.to_owned(), copy.log()), (beside(log, "-wal"), beside(&copy.log(), "-wal"))];
             let mut taken = Vec::new();
-            for (from, to) in &pairs {
-                let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(to)?;
-                taken.push(pour(from, &mut file)?);
+            let to = copy.log();
+            for ((from, stamp_then), suffix) in copy.of.iter_mut().zip(["", "-wal", "-journal"]) {
+                *stamp_then = stamp(from)?;
+                taken.push(pour(from, Some(&beside(&to, suffix)))?);
             }
             let mut again = Vec::new();
-            for (from, _) in &pairs {
-                again.push(pour(from, &mut io::sink())?);
+            for (from, _) in &copy.of {
+                again.push(pour(from, None)?);
             }
-            if taken == again {
+            if taken == again && !copy.is_old()? {
                 return Ok(Some(copy));
             }
         }
         Ok(None)
+    }
+
+    /// Whether what was copied has changed.
+    pub(super) fn is_old(&self) -> io::Result<bool> {
+        for (path, then) in &self.of {
+            if stamp(path)? != *then {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The copied log.
@@ -233,20 +246,29 @@ impl Drop for PrivateCopy {
     }
 }
 
-/// Pours a file into a writer and gives its digest; an absent WAL is an empty one.
-fn pour(from: &Path, to: &mut dyn io::Write) -> io::Result<blake3::Hash> {
-    let mut hasher = blake3::Hasher::new();
+/// Pours a file into another, if one is named, and gives its digest; where there is none, there is none afterwards.
+fn pour(from: &Path, to: Option<&Path>) -> io::Result<Option<blake3::Hash>> {
     let mut file = match fs::File::open(from) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(hasher.finalize()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return match to.map(fs::remove_file) {
+                Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                _ => Ok(None),
+            };
+        }
         Err(error) => return Err(error),
     };
+    let mut to: Box<dyn io::Write> = match to {
+        Some(to) => Box::new(fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(to)?),
+        None => Box::new(io::sink()),
+    };
+    let mut hasher = blake3::Hasher::new();
     let mut buffer = vec![0; 256 * 1024];
     loop {
         let count = file.read(&mut buffer)?;
         let Some(bytes) = buffer.get(..count).filter(|bytes| !bytes.is_empty()) else {
             to.flush()?;
-            return Ok(hasher.finalize());
+            return Ok(Some(hasher.finalize()));
         };
         hasher.update(bytes);
         to.write_all(bytes)?;

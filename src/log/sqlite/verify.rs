@@ -8,106 +8,27 @@
 mod diagnose;
 
 use std::collections::HashMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use rusqlite::Connection;
 
 use self::diagnose::diagnose;
-use super::append::Receipt;
-use super::error::{Damage, LogError, Problem, known_version};
 use super::memo::{self, Memo};
-use super::read::Records;
-use super::row::{Row, Tail, Walk, cell, columns, integer};
+use super::row::{self, cell, columns, integer, meet};
+use super::rows;
 use super::schema::{self, Found};
-use super::{Fold, digest};
 use crate::id::{Anchor, Digest, Seq, StoreId, StreamName};
-
-/// Something about a log that makes no answer wrong.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Note {
-    /// A trigger that refuses changes is gone: something could have changed the log, or will.
-    #[error("the trigger {name} is gone or altered: nothing stops another program from changing the log")]
-    NoTrigger {
-        /// Its name.
-        name: String,
-    },
-    /// Something else was made in the log's file.
-    #[error("{name} is none of the log's own tables and triggers")]
-    Foreign {
-        /// Its name.
-        name: String,
-    },
-    /// Memos of another version of the rules: not used, and not compared.
-    #[error("{count} memos are of other rules than this version's; they are not used")]
-    OtherMemos {
-        /// How many.
-        count: u64,
-    },
-}
-
-/// What `verify` found.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Verification {
-    /// The log's id.
-    pub store: StoreId,
-    /// The last event up to which everything holds.
-    pub anchor: Anchor,
-    /// How many events hold.
-    pub events: u64,
-    /// In how many streams.
-    pub streams: u64,
-    /// What does not hold. The first bad event first; nothing after it is judged.
-    pub problems: Vec<Problem>,
-    /// What is odd and harms no answer.
-    pub notes: Vec<Note>,
-}
-
-impl Verification {
-    /// Nothing is wrong.
-    #[must_use]
-    pub fn is_sound(&self) -> bool {
-        self.problems.is_empty()
-    }
-}
+use crate::log::cursor::{Cursor, Numbered};
+use crate::log::error::{Cause, Damage, LogError, Problem, known_version, readable_key};
+use crate::log::row::{Row, Tail};
+use crate::log::verification::{Note, Verification};
+use crate::log::{Fold, digest};
 
 /// How many events pass between two calls of `progress`.
 const STEP: u64 = 1_024;
 
-impl Records {
-    /// Refolds the whole log and looks at every row of it, in one read transaction.
-    ///
-    /// With an anchor it also says whether this is the history that the anchor was taken of, or one that was cut off.
-    /// Memory: one state for each stream. `progress` is told the place that has been reached, now and then.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with the log is in [`Verification::problems`]; a [`LogError`] is only what kept it from being read,
-    /// [`LogError::Corrupt`] when that is SQLite's own structures.
-    pub fn verify<F: Fold>(
-        &self,
-        anchor: Option<Anchor>,
-        progress: &mut dyn FnMut(Seq),
-    ) -> Result<Verification, LogError> {
-        let store = self.store();
-        let result = self.span(|conn, store| whole::<F>(conn, store, anchor, progress));
-        match result {
-            // The store id cannot be read: nothing can be checked, and that is the finding.
-            Err(LogError::Damaged(problem)) => Ok(Verification {
-                store,
-                anchor: Anchor { seq: Seq(0), chain: Digest::GENESIS },
-                events: 0,
-                streams: 0,
-                problems: vec![*problem],
-                notes: Vec::new(),
-            }),
-            other => other,
-        }
-    }
-}
-
-fn whole<F: Fold>(
+/// The whole log, in one read transaction.
+pub(super) fn whole<F: Fold>(
     conn: &Connection,
     store: StoreId,
     anchor: Option<Anchor>,
@@ -118,7 +39,7 @@ fn whole<F: Fold>(
     let (memos, bad_memos) = memos(conn, store)?;
     let mut refold = Refold::<F>::new(store, memos);
     refold.run(conn, anchor, &mut problems, progress)?;
-    let end = Anchor { seq: Seq(refold.walk.next - 1), chain: refold.walk.chain };
+    let end = refold.end();
     if problems.is_empty() {
         problems.extend(refold.unmet(conn)?);
         if let Some(expected) = anchor.filter(|expected| expected.seq > end.seq) {
@@ -145,9 +66,11 @@ fn cut_off(known: String, last: Seq) -> Problem {
 
 /// The walk over every event, with the state of every stream.
 struct Refold<F> {
-    walk: Walk,
+    cursor: Cursor,
+    /// The chain before it.
+    chain: Digest,
     store: StoreId,
-    states: HashMap<i64, F>,
+    states: Numbered<F>,
     /// Memos that were not met yet.
     memos: HashMap<i64, Held>,
     other_memos: u64,
@@ -163,7 +86,19 @@ struct Held {
 
 impl<F: Fold> Refold<F> {
     fn new(store: StoreId, memos: HashMap<i64, Held>) -> Self {
-        Self { walk: Walk::whole(store), store, states: HashMap::new(), memos, other_memos: 0 }
+        Self {
+            cursor: Cursor::at(Seq(1)),
+            chain: Digest::GENESIS,
+            store,
+            states: Numbered::default(),
+            memos,
+            other_memos: 0,
+        }
+    }
+
+    /// As far as everything holds.
+    fn end(&self) -> Anchor {
+        Anchor { seq: Seq(self.cursor.next - 1), chain: self.chain }
     }
 
     /// Goes on until the end or the first problem.
@@ -178,11 +113,11 @@ impl<F: Fold> Refold<F> {
         let mut statement = conn.prepare_cached(SQL)?;
         let mut rows = statement.query([])?;
         while let Some(found) = rows.next()? {
-            let problem = match Row::read(found) {
+            let problem = match row::read(found) {
                 Ok(row) => self.next(conn, &row)?,
                 Err(problem) => Some(problem),
             };
-            let end = Anchor { seq: Seq(self.walk.next - 1), chain: self.walk.chain };
+            let end = self.end();
             let problem = problem.or_else(|| {
                 let anchor = anchor.filter(|anchor| anchor.seq == end.seq && anchor.chain != end.chain)?;
                 Some(Problem::at(end.seq.0, Damage::OtherHistory { anchor }))
@@ -195,41 +130,44 @@ impl<F: Fold> Refold<F> {
                 progress(end.seq);
             }
         }
-        progress(Seq(self.walk.next - 1));
+        progress(self.end().seq);
         Ok(())
     }
 
     /// Takes the next row, or says what is wrong with it.
     fn next(&mut self, conn: &Connection, row: &Row<'_>) -> Result<Option<Problem>, LogError> {
-        let (next, before) = (self.walk.next, self.walk.chain);
-        if row.seq != next {
-            return diagnose(conn, self.store, &mut self.walk, row, None).map(Some);
+        if row.seq != self.cursor.next {
+            return diagnose(conn, self.store, &mut self.cursor, &self.chain, row, None).map(Some);
         }
-        let Some(met) = self.walk.meet(conn, row)? else {
+        let Some(met) = meet(&mut self.cursor, conn, row)? else {
             return Ok(Some(Problem::at(row.seq, Damage::NoStream { id: row.stream })));
         };
-        let named = Rc::clone(&met.named);
-        if let Some(fault) = row.fault(self.store, &named.text, &before, &met.tail) {
-            let problem = diagnose(conn, self.store, &mut self.walk, row, Some(fault))?;
+        let named = Arc::clone(&met.named);
+        if let Some(fault) = row.fault(self.store, &named.text, &self.chain, &met.tail) {
+            let problem = diagnose(conn, self.store, &mut self.cursor, &self.chain, row, Some(fault))?;
             return Ok(Some(problem.of(&named.name)));
         }
         let event = match row.event(&named.name) {
             Ok(event) => event,
             Err(problem) => return Ok(Some(problem)),
         };
-        let state = self.states.entry(row.stream).or_insert_with(|| F::empty(&named.name));
-        if let Err(source) = state.apply(&event) {
+        if self.states.get(row.stream).is_none() {
+            self.states.put(row.stream, F::empty(&named.name));
+        }
+        let applied = self.states.get_mut(row.stream).map_or(Ok(()), |state| state.apply(&event));
+        if let Err(source) = applied {
             return Ok(Some(Problem::at(row.seq, Damage::Illegal(Box::new(source))).of(&named.name)));
         }
         met.tail = row.tail();
-        self.walk.pass(row);
+        self.cursor.pass_row(row);
+        self.chain = row.chain;
         Ok(if self.memos.is_empty() { None } else { self.compare(row, &named.name) })
     }
 
     /// Compares the stream's memo with its state, where the memo is of this version.
     fn compare(&mut self, row: &Row<'_>, stream: &StreamName) -> Option<Problem> {
         let held = self.memos.get(&row.stream).filter(|held| held.tail.version == row.version)?;
-        let state = self.states.get(&row.stream)?;
+        let state = self.states.get(row.stream)?;
         let right = if held.tail.chain != row.stream_chain {
             false
         } else if held.fold == F::VERSION {
@@ -245,13 +183,13 @@ impl<F: Fold> Refold<F> {
 
     /// What is left when the last event was taken: memos of events that are not there, streams without events.
     fn unmet(&self, conn: &Connection) -> Result<Vec<Problem>, LogError> {
-        let last = Seq(self.walk.next - 1);
+        let last = self.end().seq;
         let mut held: Vec<&Held> = self.memos.values().collect();
         held.sort_by(|a, b| a.stream.cmp(&b.stream));
         let unmet = |held: &Held| cut_off(known_version(&held.stream, held.tail.version), last);
         let mut problems: Vec<Problem> = held.into_iter().map(unmet).collect();
         for (id, named) in memo::streams(conn)? {
-            if !self.walk.has_passed(id) {
+            if self.cursor.met.get(id).is_none_or(|met| met.tail.version == 0) {
                 let name = named.map_or_else(|| "unreadable".to_owned(), |named| named.text);
                 problems.push(Problem::at(last.next().0, Damage::NoEvents { id, name }));
             }
@@ -275,7 +213,7 @@ fn memos(conn: &Connection, store: StoreId) -> Result<(HashMap<i64, Held>, Vec<i
     let (mut held, mut bad) = (HashMap::new(), Vec::new());
     while let Some(row) = rows.next()? {
         let id = integer(cell(row, 0)).unwrap_or(0);
-        let stream = super::row::text(cell(row, 6)).unwrap_or_default();
+        let stream = row::text(cell(row, 6)).unwrap_or_default();
         match Memo::read(row, 1).filter(|memo| memo.proof == memo.digest(store, stream)) {
             Some(Memo { fold, tail, proof, .. }) => {
                 held.insert(id, Held { stream: stream.to_owned(), fold, tail, proof });
@@ -299,9 +237,9 @@ fn names_of(conn: &Connection, store: StoreId, last: Seq) -> Result<Option<Probl
     let mut rows = statement.query([])?;
     let mut newest = None;
     while let Some(row) = rows.next()? {
-        let found = integer(cell(row, 0)).zip(super::row::bytes(cell(row, 1))).and_then(|(id, bytes)| {
+        let found = integer(cell(row, 0)).zip(row::bytes(cell(row, 1))).and_then(|(id, bytes)| {
             let named = StoreId(uuid::Uuid::from_slice(bytes).ok()?);
-            let proof = super::row::digest_in(cell(row, 2))?;
+            let proof = row::digest_in(cell(row, 2))?;
             (digest::identity(id, named) == proof).then_some(named)
         });
         newest = found;
@@ -318,16 +256,19 @@ fn receipts(conn: &Connection, store: StoreId, last: Seq) -> Result<Vec<Problem>
         conn.prepare_cached("SELECT request, first_seq, last_seq, proof, CAST(key AS BLOB) FROM receipts")?;
     let mut rows = statement.query([])?;
     let mut problems = Vec::new();
-    while let Some(row) = rows.next()? {
-        let key = super::row::bytes(cell(row, 4)).unwrap_or_default();
-        let receipt = Receipt::read(row, 0);
+    while let Some(found) = rows.next()? {
+        let key = row::bytes(cell(found, 4)).unwrap_or_default();
+        let receipt = rows::read_receipt(found);
         let holds = match (&receipt, std::str::from_utf8(key)) {
-            (Some(receipt), Ok(key)) => receipt.chain(conn, store, key)?.is_some(),
+            (Some(receipt), Ok(key)) => {
+                let chain = if receipt.last == 0 { Some(Digest::GENESIS) } else { row::chain_at(conn, receipt.last)? };
+                chain.is_some_and(|chain| receipt.holds(store, key, &chain))
+            }
             _ => false,
         };
         if !holds {
             let seq = receipt.map_or(last.0, |receipt| receipt.last.min(last.0));
-            let key = super::error::readable_key(key);
+            let key = readable_key(key);
             problems.push(Problem::at(seq, Damage::Receipt { key }));
         }
     }
@@ -341,5 +282,6 @@ fn structures(conn: &Connection) -> Result<(), LogError> {
         return Ok(());
     }
     let failure = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
-    Err(LogError::Corrupt(rusqlite::Error::SqliteFailure(failure, Some(found))))
+    let cause: Cause = Box::new(rusqlite::Error::SqliteFailure(failure, Some(found)));
+    Err(LogError::Corrupt(cause))
 }

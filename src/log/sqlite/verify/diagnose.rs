@@ -9,36 +9,39 @@ use std::collections::btree_map::Entry;
 
 use rusqlite::Connection;
 
-use crate::id::{Seq, StoreId};
+use crate::id::{Digest, Seq, StoreId};
+use crate::log::cursor::{Cursor, Met};
 use crate::log::digest::{link, stream_link};
 use crate::log::error::{Damage, LogError, Problem};
-use crate::log::row::{Fault, Met, Row, Walk, cell, columns, digest_in, integer, name_of};
+use crate::log::row::{Fault, Row};
+use crate::log::sqlite::row::{self, cell, columns, digest_in, integer, meet, name_of};
 
-/// Says what happened at the place that `walk` has reached, where `row` stands or comes next.
+/// Says what happened at the place that the cursor has reached, after `before`, where `row` stands or comes next.
 pub(super) fn diagnose(
     conn: &Connection,
     store: StoreId,
-    walk: &mut Walk,
+    cursor: &mut Cursor,
+    before: &Digest,
     row: &Row<'_>,
     fault: Option<Fault>,
 ) -> Result<Problem, LogError> {
     let damage = match fault {
-        None => match belonging(conn, walk)? {
+        None => match belonging(conn, cursor.next, before)? {
             Some(found) => Damage::Reordered { found },
             None => Damage::Missing { next: Seq(row.seq) },
         },
-        Some(Fault::Record) => content(conn, store, walk, row)?,
-        Some(Fault::Chain) => match belonging(conn, walk)? {
+        Some(Fault::Record) => content(conn, store, cursor, before, row)?,
+        Some(Fault::Chain) => match belonging(conn, cursor.next, before)? {
             Some(found) => Damage::Reordered { found },
-            None => chain(conn, walk, row)?,
+            None => chain(conn, cursor, row)?,
         },
         Some(Fault::Version | Fault::StreamChain) => Damage::Edited,
     };
-    Ok(Problem::at(walk.next, damage))
+    Ok(Problem::at(cursor.next, damage))
 }
 
 /// The row that stands elsewhere and whose chain continues the last good event.
-fn belonging(conn: &Connection, walk: &Walk) -> Result<Option<i64>, LogError> {
+fn belonging(conn: &Connection, next: u64, before: &Digest) -> Result<Option<i64>, LogError> {
     let mut statement = conn.prepare_cached("SELECT seq, record, chain FROM events")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
@@ -47,7 +50,7 @@ fn belonging(conn: &Connection, walk: &Walk) -> Result<Option<i64>, LogError> {
         else {
             continue;
         };
-        if u64::try_from(seq) != Ok(walk.next) && link(&walk.chain, &record) == chain {
+        if u64::try_from(seq) != Ok(next) && link(before, &record) == chain {
             return Ok(Some(seq));
         }
     }
@@ -56,9 +59,9 @@ fn belonging(conn: &Connection, walk: &Walk) -> Result<Option<i64>, LogError> {
 
 /// The record is right, the chain is not: either the chain's own value was edited, or an event before it is gone and
 /// those after it have moved up.
-fn chain(conn: &Connection, walk: &mut Walk, row: &Row<'_>) -> Result<Damage, LogError> {
+fn chain(conn: &Connection, cursor: &mut Cursor, row: &Row<'_>) -> Result<Damage, LogError> {
     let gone = Damage::Missing { next: Seq(row.seq) };
-    if walk.meet(conn, row)?.is_none_or(|met| row.version != met.tail.version + 1) {
+    if meet(cursor, conn, row)?.is_none_or(|met| row.version != met.tail.version + 1) {
         return Ok(gone);
     }
     let mut statement = conn.prepare_cached("SELECT record, chain FROM events WHERE seq > ?1 ORDER BY seq LIMIT 1")?;
@@ -70,14 +73,19 @@ fn chain(conn: &Connection, walk: &mut Walk, row: &Row<'_>) -> Result<Damage, Lo
 }
 
 /// The content and the record differ.
-fn content(conn: &Connection, store: StoreId, walk: &mut Walk, row: &Row<'_>) -> Result<Damage, LogError> {
-    if link(&walk.chain, &row.record) == row.chain {
+fn content(
+    conn: &Connection,
+    store: StoreId,
+    cursor: &mut Cursor,
+    before: &Digest,
+    row: &Row<'_>,
+) -> Result<Damage, LogError> {
+    if link(before, &row.record) == row.chain {
         // What was chained here is what the row's record says. One edited event, or a whole end of another log?
         return Ok(if foreign_from_here(conn, store, row)? { Damage::OtherStore } else { Damage::Edited });
     }
-    let before = walk.chain;
-    let Some(Met { named, tail }) = walk.meet(conn, row)? else { return Ok(Damage::NoStream { id: row.stream }) };
-    if link(&before, &row.digest(store, &named.text)) == row.chain {
+    let Some(Met { named, tail }) = meet(cursor, conn, row)? else { return Ok(Damage::NoStream { id: row.stream }) };
+    if link(before, &row.digest(store, &named.text)) == row.chain {
         // Only the record's own value was edited.
         return Ok(Damage::Edited);
     }
@@ -94,7 +102,7 @@ fn foreign_from_here(conn: &Connection, store: StoreId, row: &Row<'_>) -> Result
     let mut rows = statement.query([i64::try_from(row.seq).unwrap_or(i64::MAX)])?;
     let mut count = 0_u64;
     while let Some(found) = rows.next()? {
-        let Ok(row) = Row::read(found) else { return Ok(false) };
+        let Ok(row) = row::read(found) else { return Ok(false) };
         if let Entry::Vacant(place) = names.entry(row.stream) {
             place.insert(name_of(conn, row.stream)?);
         }

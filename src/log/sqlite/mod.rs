@@ -1,29 +1,40 @@
-//! Opening a log, as its writer or as a reader.
+//! A log in an SQLite file: opening it, as its writer or as a reader.
 //!
 //! A file is looked at before anything about it is changed: what is not a log of this format is refused as what it is.
 //!
 //! **Writing.** WAL and `synchronous=FULL`, so that an acknowledged append survives a power cut; on a network file system,
-//! where several machines have no common shared memory, the rollback journal instead ([`Log::journal`] says so). No
+//! where several machines have no common shared memory, the rollback journal instead ([`SqliteLog::journal`] says so). No
 //! checkpoint runs inside an append and none at close: the WAL is copied back when a writer opens the log and finds it
 //! larger than [`WAL_BYTES_AT_OPEN`], and by a writer that stays open after an append that finds it larger than
-//! [`WAL_BYTES_AT_APPEND`]. Between the two [`Log::checkpoint`] is the caller's to call.
+//! [`WAL_BYTES_AT_APPEND`]. Between the two [`SqliteLog::checkpoint`] is the caller's to call.
 //!
 //! **Reading** creates nothing but SQLite's own `-shm` beside a WAL that is there. A log without a WAL is read as an
 //! immutable file (see [`Source::Immutable`]); a WAL in a folder in which no `-shm` can be made is read through a private
 //! copy, which stays the log of that moment for as long as the reader lives.
 
+mod connect;
+mod memo;
+mod place;
+mod read;
+mod row;
+mod rows;
+mod schema;
+mod verify;
+mod write;
+
+use std::cell::{Cell, RefCell};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::batch::Cache;
-use super::connect::{Source, connect, reading};
+use self::connect::{Source, connect, reading};
+use self::place::{Held, Patience};
+pub use self::read::SqliteRecords;
+use self::schema::Found;
+use super::batch::Tips;
 use super::digest;
 use super::error::{Class, LogError};
-use super::place::{self, Held, Patience};
-use super::read::Records;
-use super::schema::{self, Found};
 use crate::id::StoreId;
 
 /// A WAL that is larger than this when a writer opens the log is copied back then.
@@ -152,12 +163,12 @@ pub enum Journal {
     },
 }
 
-/// A log, open for writing: everything of [`Records`], and [`Log::append`].
+/// A log in an SQLite file, open for writing: a [`Log`](super::Log), and (by `Deref`) its [`Records`](super::Records).
 ///
 /// ```
 /// # use throughline::event::{AgentDeclared, Event};
 /// # use throughline::id::{ProviderName, StreamName};
-/// use throughline::log::{Append, Entry, Expectation, Fold, Log, Opening};
+/// use throughline::log::{Append, Entry, Expectation, Fold, Log as _, Opening, Records as _, SqliteLog};
 ///
 /// /// How many events a stream has.
 /// #[derive(Clone)]
@@ -185,32 +196,34 @@ pub enum Journal {
 /// }
 ///
 /// # let dir = tempfile::tempdir()?;
-/// let log = Log::open(&dir.path().join("log.db"), &Opening::default())?;
+/// let log = SqliteLog::<Count>::open(&dir.path().join("log.db"), &Opening::default())?;
 /// let stream: StreamName = "agent/marks".parse()?;
 /// let declared = Event::from(AgentDeclared { provider: ProviderName::parse("claude")?, forked_from: None });
 /// let entry = Entry { stream: stream.clone(), expected: Expectation::Any, events: vec![declared] };
-/// let appended = log.append::<Count>(&[entry], &Append::at(1_700_000_000_000))?;
+/// let appended = log.append(&[entry], &Append::at(1_700_000_000_000))?;
 /// assert_eq!(log.anchor()?, appended.anchor);
-/// let (frontier, count) = log.state::<Count>(&stream)?;
+/// let (frontier, count) = log.state(&stream)?;
 /// assert_eq!((frontier.version.0, count.0), (1, 1));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct Log {
-    records: Records,
+pub struct SqliteLog<F> {
+    records: SqliteRecords<F>,
     journal: Journal,
-    pub(super) cache: Cache,
+    tips: RefCell<Tips<F>>,
+    /// A commit's result is not known: nothing more is written through this handle.
+    poisoned: Cell<bool>,
 }
 
-impl Deref for Log {
-    type Target = Records;
+impl<F> Deref for SqliteLog<F> {
+    type Target = SqliteRecords<F>;
 
-    fn deref(&self) -> &Records {
+    fn deref(&self) -> &SqliteRecords<F> {
         &self.records
     }
 }
 
-impl Log {
+impl<F> SqliteLog<F> {
     /// Opens a log for writing, and makes it where there is none if `opening` says so.
     ///
     /// Two processes that make one log at the same moment both get it.
@@ -259,8 +272,8 @@ impl Log {
             is_log(path, &conn)?;
         }
         set_journal(&conn, journal, opening.busy_ms).map_err(located)?;
-        let records = Records::new(real, conn, Source::Shared(held)).map_err(located)?;
-        let log = Self { records, journal, cache: Cache::default() };
+        let records = SqliteRecords::new(real, conn, Source::Shared(held)).map_err(located)?;
+        let log = Self { records, journal, tips: RefCell::default(), poisoned: Cell::new(false) };
         log.checkpoint_above(WAL_BYTES_AT_OPEN);
         Ok(log)
     }
@@ -277,12 +290,13 @@ impl Log {
     ///
     /// [`LogError`] when the log cannot be written. Every acknowledged event is where it was.
     pub fn checkpoint(&self) -> Result<(), LogError> {
+        self.at_home()?;
         self.conn().query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
         Ok(())
     }
 
     /// Copies the WAL back if it is larger than this. Not worth an error: a later one will.
-    pub(super) fn checkpoint_above(&self, bytes: u64) {
+    fn checkpoint_above(&self, bytes: u64) {
         let wal = place::stamp(&place::beside(self.path(), "-wal"));
         if wal.is_ok_and(|wal| wal.is_some_and(|wal| wal.bytes > bytes)) {
             let _ = self.checkpoint();
@@ -290,32 +304,33 @@ impl Log {
     }
 }
 
-/// A log, open for reading only: everything of [`Records`].
+/// A log in an SQLite file, open for reading only: its [`Records`](super::Records), by `Deref`.
 ///
 /// ```
-/// use throughline::log::{Log, OpenError, Opening, Reader};
+/// use throughline::chain::fold::State;
+/// use throughline::log::{OpenError, Opening, Reader, Records as _, SqliteLog};
 ///
 /// # let dir = tempfile::tempdir()?;
 /// let path = dir.path().join("log.db");
-/// assert!(matches!(Reader::open(&path), Err(OpenError::NotThere { .. })));
-/// let log = Log::open(&path, &Opening::default())?;
-/// let reader = Reader::open(&path)?;
+/// assert!(matches!(Reader::<State>::open(&path), Err(OpenError::NotThere { .. })));
+/// let log = SqliteLog::<State>::open(&path, &Opening::default())?;
+/// let reader = Reader::<State>::open(&path)?;
 /// assert_eq!(reader.store(), log.store());
 /// assert_eq!(reader.anchor()?.seq.0, 0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct Reader(Records);
+pub struct Reader<F>(SqliteRecords<F>);
 
-impl Deref for Reader {
-    type Target = Records;
+impl<F> Deref for Reader<F> {
+    type Target = SqliteRecords<F>;
 
-    fn deref(&self) -> &Records {
+    fn deref(&self) -> &SqliteRecords<F> {
         &self.0
     }
 }
 
-impl Reader {
+impl<F> Reader<F> {
     /// Opens a log for reading. Creates nothing, and what it answers is never older than what was committed by now.
     ///
     /// # Errors
@@ -349,7 +364,7 @@ impl Reader {
         if !is_log(path, &conn)? {
             return Err(OpenError::NotThere { path: path.to_owned() });
         }
-        Records::new(real, conn, source).map(Self).map_err(located)
+        SqliteRecords::new(real, conn, source).map(Self).map_err(located)
     }
 }
 
@@ -427,7 +442,7 @@ fn found(conn: &Connection, store: Option<StoreId>) -> Result<(), LogError> {
 }
 
 /// Says which store this is; the newest row counts.
-pub(super) fn name(conn: &Connection, row: i64, store: StoreId) -> Result<(), rusqlite::Error> {
+fn name(conn: &Connection, row: i64, store: StoreId) -> Result<(), rusqlite::Error> {
     let proof = digest::identity(row, store);
     let values = (row, &store.0.as_bytes()[..], &proof.0[..]);
     conn.execute("INSERT INTO store (id, store, proof) VALUES (?1, ?2, ?3)", values).map(drop)
@@ -437,20 +452,22 @@ pub(super) fn name(conn: &Connection, row: i64, store: StoreId) -> Result<(), ru
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test that cannot set up its log has failed")]
 
-    use super::super::connect::copied;
+    use super::connect::copied;
     use super::*;
+    use crate::chain::fold::State;
+    use crate::log::Records as _;
 
     #[test]
     fn a_private_copy_answers_what_the_log_answers() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log.db");
-        let log = Log::open(&path, &Opening::default()).unwrap();
+        let log = SqliteLog::<State>::open(&path, &Opening::default()).unwrap();
         // In the WAL alone: as long as nobody copies it back.
         let other = StoreId(uuid::Uuid::from_u128(7));
         name(&log.conn(), 2, other).unwrap();
         assert!(place::stamp(&place::beside(&path, "-wal")).unwrap().unwrap().bytes > 0);
         let copied = copied(log.path()).unwrap();
-        let records = Records::new(log.path().to_owned(), copied.0, copied.1).unwrap();
+        let records = SqliteRecords::<State>::new(log.path().to_owned(), copied.0, copied.1).unwrap();
         assert_eq!(records.store(), other);
         assert_eq!(records.anchor().unwrap(), log.anchor().unwrap());
     }
