@@ -26,14 +26,14 @@ fn stream(index: usize) -> StreamName {
 }
 
 /// Raw SQLite: the same pragmas, the same uniqueness, no digests, no fold.
-struct Raw {
+pub(crate) struct Raw {
     conn: Connection,
     versions: Vec<i64>,
     body: Vec<u8>,
 }
 
 impl Raw {
-    fn new(path: &Path) -> Self {
+    pub(crate) fn new(path: &Path) -> Self {
         let conn = Connection::open(path).expect("SQLite");
         conn.execute_batch(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; \
@@ -42,6 +42,27 @@ impl Raw {
         )
         .expect("a schema");
         Self { conn, versions: vec![0; STREAMS], body: event().encode().expect("bytes").body }
+    }
+
+    /// One that is there already, for one of several processes.
+    pub(crate) fn shared(path: &Path, busy: std::time::Duration) -> Self {
+        let conn = Connection::open(path).expect("SQLite");
+        conn.busy_timeout(busy).expect("a time-out");
+        conn.execute_batch("PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0").expect("pragmas");
+        Self { conn, versions: Vec::new(), body: event().encode().expect("bytes").body }
+    }
+
+    /// One event in a commit of its own, into the stream of one process.
+    pub(crate) fn append_one(&mut self, stream: usize, version: usize) {
+        self.conn.execute_batch("BEGIN IMMEDIATE").expect("begin");
+        let mut statement = self
+            .conn
+            .prepare_cached("INSERT INTO events (stream, version, at_ms, kind, body) VALUES (?, ?, ?, ?, ?)")
+            .expect("an insert");
+        let values = (i64::try_from(stream).expect("small"), i64::try_from(version).expect("small"), 0, "growth_seen");
+        statement.execute((values.0, values.1, values.2, values.3, &self.body)).expect("inserted");
+        drop(statement);
+        self.conn.execute_batch("COMMIT").expect("commit");
     }
 
     fn append(&mut self, from: usize, count: usize) {
@@ -61,6 +82,11 @@ impl Raw {
     }
 }
 
+/// One event for the stream of one process.
+pub(crate) fn entry_for(number: usize) -> Entry {
+    Entry { stream: stream(number), expected: Expectation::Any, events: vec![event()] }
+}
+
 /// What one call of append is given: made before the clock runs, as the raw side's bytes are.
 fn entries(from: usize, count: usize) -> Vec<Entry> {
     let event = event();
@@ -69,7 +95,7 @@ fn entries(from: usize, count: usize) -> Vec<Entry> {
         .collect()
 }
 
-fn append(log: &SqliteLog<State>, entries: &[Entry]) {
+pub(crate) fn append(log: &SqliteLog<State>, entries: &[Entry]) {
     log.append(entries, &Append::at(0)).expect("legal events");
 }
 

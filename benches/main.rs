@@ -1,26 +1,31 @@
 //! Ratios against the budgets: each of ours beside the bare thing it stands on, in turn, in one run.
 //!
 //! `cargo bench --bench ratios` prints them all; words behind `--` choose: `preflight-files`, `preflight-growth`,
-//! `preflight-large`, `log-append`, `log-replay`, or a part of such a name. Only ratios count: the machine's speed is
+//! `preflight-large`, `log-append`, `log-replay`, `log-writers`, or a part of such a name. Only ratios count: the machine's speed is
 //! on both sides of each. Nothing here is a test, and no test is timed.
 
 #![expect(clippy::expect_used, reason = "a benchmark that cannot go on should stop")]
 
 mod log;
 mod preflight;
+mod writers;
 
 use std::time::{Duration, Instant};
 
 fn main() {
+    if writers::is_writer() {
+        return;
+    }
     let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let on = |name: &str| wanted.is_empty() || wanted.iter().any(|word| name.contains(word.as_str()));
     println!("{:<58} {:>12} {:>12} {:>7}  budget", "what", "ours", "bare", "ratio");
-    let parts: [(&str, fn()); 5] = [
+    let parts: [(&str, fn()); 6] = [
         ("preflight-files", preflight::files),
         ("preflight-growth", preflight::growth),
         ("preflight-large", preflight::large),
         ("log-append", log::appends),
         ("log-replay", log::replays),
+        ("log-writers", writers::writers),
     ];
     for (_, part) in parts.into_iter().filter(|(name, _)| on(name)) {
         part();

@@ -4,6 +4,7 @@
 
 mod log_exchange;
 mod log_flip;
+mod log_gate;
 mod log_kill;
 mod log_open;
 mod log_support;

@@ -62,6 +62,11 @@ const DOOR_EXCEPTIONS: &[(&str, &[&str], &str)] = &[
         &["std::fs", "std::env", "rustix", ".", "std::time::Instant", "Instant::"],
         "where a log lies: its folder, modes, file system and lock file; how long to wait for the lock",
     ),
+    (
+        "src/log/sqlite/gate.rs",
+        &["std::fs", "std::time::Instant", "Instant::"],
+        "lock files beside the log; how long to wait for them",
+    ),
     ("src/main.rs", &["std::env", "std::process"], "arguments in, exit code out"),
     ("src/cli/", &["std::env", "std::process"], "arguments in, exit code out"),
     ("src/cli/", &["std::time::Instant", "Instant::"], "how long a command takes, for the person who waits"),

@@ -13,6 +13,7 @@
 //! copy, which stays the log of that moment for as long as the reader lives.
 
 mod connect;
+mod gate;
 mod memo;
 mod place;
 mod read;
@@ -29,6 +30,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OpenFlags};
 
 use self::connect::{Source, connect, reading};
+use self::gate::Gate;
 use self::place::{Held, Patience};
 pub use self::read::SqliteRecords;
 use self::schema::Found;
@@ -211,6 +213,9 @@ pub struct SqliteLog<F> {
     records: SqliteRecords<F>,
     journal: Journal,
     tips: RefCell<Tips<F>>,
+    gate: RefCell<Gate>,
+    /// How long a write waits for others.
+    busy_ms: u64,
     /// A commit's result is not known: nothing more is written through this handle.
     poisoned: Cell<bool>,
 }
@@ -239,7 +244,7 @@ impl<F> SqliteLog<F> {
     /// empty log.
     pub fn open(path: &Path, opening: &Opening) -> Result<Self, OpenError> {
         let io = |verb| move |source| OpenError::Io { path: path.to_owned(), verb, source };
-        if rusqlite::version_number() < SQLITE_MIN {
+        if is_too_old(rusqlite::version_number()) {
             return Err(OpenError::OldSqlite { found: rusqlite::version() });
         }
         if !is_there(path)? {
@@ -272,8 +277,11 @@ impl<F> SqliteLog<F> {
             is_log(path, &conn)?;
         }
         set_journal(&conn, journal, opening.busy_ms).map_err(located)?;
+        settle(&real, &conn, opening.busy_ms).map_err(located)?;
         let records = SqliteRecords::new(real, conn, Source::Shared(held)).map_err(located)?;
-        let log = Self { records, journal, tips: RefCell::default(), poisoned: Cell::new(false) };
+        let gate = RefCell::new(Gate::beside(records.path()));
+        let (tips, busy_ms, poisoned) = (RefCell::default(), opening.busy_ms, Cell::new(false));
+        let log = Self { records, journal, tips, gate, busy_ms, poisoned };
         log.checkpoint_above(WAL_BYTES_AT_OPEN);
         Ok(log)
     }
@@ -424,6 +432,35 @@ fn set_journal(conn: &Connection, journal: Journal, busy_ms: u64) -> Result<(), 
     }
 }
 
+/// Where the result of somebody's commit is not known: makes what is there now the result, whatever it is.
+///
+/// A page whose write failed is clean to the system afterwards, so that a later fsync says nothing of it. What SQLite takes
+/// for committed is therefore copied out of the WAL into the log itself and the WAL is begun anew; what it does not is gone.
+fn settle(path: &Path, conn: &Connection, busy_ms: u64) -> Result<(), LogError> {
+    let io = |source| LogError::Io { verb: "made certain after a failed commit", source };
+    if !place::is_doubted(path).map_err(io)? {
+        return Ok(());
+    }
+    let patience = Patience::of(busy_ms);
+    loop {
+        let in_the_way: i64 = conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+        if in_the_way == 0 {
+            break;
+        }
+        if !patience.wait() {
+            let failure = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
+            let words = "a commit of unknown result has to be settled first, and a reader is in the way".to_owned();
+            return Err(rusqlite::Error::SqliteFailure(failure, Some(words)).into());
+        }
+    }
+    place::settled(path).map_err(io)
+}
+
+/// Whether this SQLite can corrupt a log.
+fn is_too_old(version: i32) -> bool {
+    version < SQLITE_MIN
+}
+
 /// Makes a blank database a log; another process may have been faster.
 fn found(conn: &Connection, store: Option<StoreId>) -> Result<(), LogError> {
     let store = store.unwrap_or_else(|| StoreId(uuid::Uuid::new_v4()));
@@ -456,6 +493,35 @@ mod tests {
     use super::*;
     use crate::chain::fold::State;
     use crate::log::Records as _;
+
+    #[test]
+    fn a_doubted_commit_is_settled_by_the_next_that_opens_the_log() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log.db");
+        let log = SqliteLog::<State>::open(&path, &Opening::default()).unwrap();
+        let other = StoreId(uuid::Uuid::from_u128(7));
+        name(&log.conn(), 2, other).unwrap();
+        place::doubt(log.path()).unwrap();
+        // Somebody reads from the WAL: it cannot be begun anew now.
+        let reader = Reader::<State>::open(&path).unwrap();
+        let reading = reader.conn();
+        reading.execute_batch("BEGIN; SELECT count(*) FROM events").unwrap();
+        let soon = Opening { busy_ms: 50, ..Opening::default() };
+        let error = SqliteLog::<State>::open(&path, &soon).unwrap_err();
+        assert_eq!(error.class(), Class::Busy);
+        assert!(place::is_doubted(&path).unwrap());
+        reading.execute_batch("COMMIT").unwrap();
+        let again = SqliteLog::<State>::open(&path, &soon).unwrap();
+        assert_eq!((again.store(), place::is_doubted(&path).unwrap()), (other, false));
+        assert_eq!(place::stamp(&place::beside(&path, "-wal")).unwrap().unwrap().bytes, 0);
+    }
+
+    #[test]
+    fn an_sqlite_that_can_corrupt_a_log_is_too_old() {
+        for (version, expected) in [(3_007_000, true), (3_051_002, true), (3_051_003, false), (3_052_000, false)] {
+            assert_eq!(is_too_old(version), expected, "{version}");
+        }
+    }
 
     #[test]
     fn a_private_copy_answers_what_the_log_answers() {

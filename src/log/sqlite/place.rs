@@ -7,10 +7,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+/// The file that says that a commit's result is not known.
+const DOUBT: &str = "-unknown";
 
 /// What tells two states of one file apart without reading it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -124,6 +127,47 @@ pub(super) fn create(path: &Path) -> io::Result<()> {
     sync_folder_of(path)
 }
 
+/// Opens a lock file beside a log, and makes it where it is missing: of the log's mode and owner, as SQLite makes its own
+/// files, so that whoever can write the log can lock it. It stays empty.
+pub(super) fn lock_file(log: &Path, suffix: &str) -> io::Result<fs::File> {
+    let path = beside(log, suffix);
+    let open = |make: bool, mode| fs::OpenOptions::new().read(true).write(true).create_new(make).mode(mode).open(&path);
+    match open(false, 0) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        other => return other,
+    }
+    let of = fs::metadata(log)?;
+    match open(true, of.mode() & 0o666) {
+        Ok(file) => {
+            // The umask may have taken bits away. Only the superuser can give a file away, and only there it matters.
+            let _ = file.set_permissions(fs::Permissions::from_mode(of.mode() & 0o666));
+            let _ = std::os::unix::fs::fchown(&file, Some(of.uid()), Some(of.gid()));
+            Ok(file)
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => open(false, 0),
+        Err(error) => Err(error),
+    }
+}
+
+/// Says beside a log that the result of a commit is not known, for whoever opens it next. Not made durable: after a power
+/// cut the disk alone knows the result, and is right.
+pub(super) fn doubt(log: &Path) -> io::Result<()> {
+    lock_file(log, DOUBT).map(drop)
+}
+
+/// Whether the result of a commit is not known.
+pub(super) fn is_doubted(log: &Path) -> io::Result<bool> {
+    Ok(stamp(&beside(log, DOUBT))?.is_some())
+}
+
+/// The result is known now.
+pub(super) fn settled(log: &Path) -> io::Result<()> {
+    match fs::remove_file(beside(log, DOUBT)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
 /// Makes the names in the folder of `path` durable.
 pub(super) fn sync_folder_of(path: &Path) -> io::Result<()> {
     fs::File::open(folder_of(path))?.sync_all()
@@ -177,6 +221,11 @@ pub(super) struct Patience(Instant);
 impl Patience {
     pub(super) fn of(ms: u64) -> Self {
         Self(Instant::now() + Duration::from_millis(ms))
+    }
+
+    /// What is left of it.
+    pub(super) fn left(&self) -> Duration {
+        self.0.saturating_duration_since(Instant::now())
     }
 
     /// Waits a moment; false once the time is up.
@@ -278,8 +327,6 @@ fn pour(from: &Path, to: Option<&Path>) -> io::Result<Option<blake3::Hash>> {
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test that cannot set up its files has failed")]
-
-    use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
 

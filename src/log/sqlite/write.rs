@@ -5,8 +5,9 @@ use std::io::BufRead;
 
 use rusqlite::Connection;
 
+use super::place::{self, Patience};
 use super::rows::SqliteRows;
-use super::{SqliteLog, WAL_BYTES_AT_APPEND};
+use super::{SqliteLog, WAL_BYTES_AT_APPEND, gate};
 use crate::log::batch::Batch;
 use crate::log::error::LogError;
 use crate::log::import::{self, Import, ImportError, Imported};
@@ -59,16 +60,35 @@ impl<F: Fold> SqliteLog<F> {
         if self.poisoned.get() {
             return Err(LogError::Poisoned.into());
         }
+        let began = Patience::of(self.busy_ms);
+        let pass =
+            self.gate.borrow_mut().enter(began.left()).map_err(|gate::Late| LogError::Busy(Box::new(NotInTime)))?;
+        // What is left of the time is for writers that know of no gate.
+        conn.busy_timeout(began.left()).map_err(LogError::from)?;
         let mut change = Change::begin(&conn)?;
         let store = self.store_now(&conn)?;
         let mut batch = Batch::new(SqliteRows::new(&conn, store)?, store, &mut tips)?;
         let value = write(&mut batch)?;
         let end = batch.end()?;
-        change.commit().inspect_err(|error| self.poisoned.set(matches!(error, AppendError::UnknownCommit(_))))?;
+        if let Err(error) = change.commit() {
+            if matches!(error, AppendError::UnknownCommit(_)) {
+                self.poisoned.set(true);
+                // Without it the next one that opens the log takes what it finds, which is right until a power cut.
+                let _ = place::doubt(self.path());
+            }
+            return Err(error.into());
+        }
+        drop(change);
+        drop(pass);
         tips.keep(end);
         Ok(value)
     }
 }
+
+/// Others held the gate for too long.
+#[derive(Debug, thiserror::Error)]
+#[error("other writers were before this one for all of its time, or one of them is stopped")]
+struct NotInTime;
 
 /// A write transaction; rolled back unless it was committed.
 struct Change<'c> {
