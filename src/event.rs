@@ -114,7 +114,9 @@ fn typed<T: DeserializeOwned>(kind: &str, schema: u32, body: &[u8], lifts: &[Lif
         return Err(fields(serde::de::Error::custom("a body is an object")));
     }
     if schema == known {
-        return serde_json::from_slice(body).map_err(fields);
+        // Looked at once as a whole: the reader would look at every text in it.
+        let text = std::str::from_utf8(body).map_err(|error| fields(serde::de::Error::custom(error)))?;
+        return serde_json::from_str(text).map_err(fields);
     }
     let value = canonical::parse(body).map_err(|source| DecodeError::Json { kind: kind.into(), source })?;
     serde_json::from_value(lift(kind, schema, value, lifts)).map_err(fields)

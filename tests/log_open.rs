@@ -8,7 +8,7 @@ use throughline::log::{
     Append, AppendError, Class, Expectation, Journal, Log as _, LogError, OpenError, Opening, Records as _,
 };
 
-use crate::log_support::{Log, Place, Reader, blank, entry, filled, names, problems, put, stream};
+use crate::log_support::{Log, Place, Reader, blank, entry, filled, fresh, names, problems, put, stream};
 
 fn mode(path: &Path) -> u32 {
     std::fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -355,4 +355,45 @@ fn no_log_is_made_beside_a_wal_that_holds_one() {
         assert_eq!(error.class(), Class::Corrupt, "{error}");
         assert_eq!(std::fs::read(&wal).unwrap(), before, "the events are still there to be rescued");
     }
+}
+
+#[test]
+fn two_copies_of_one_log_are_told_apart_by_an_anchor() {
+    let place = Place::new();
+    drop(filled(&place, 20));
+    let copy = Place::new();
+    for name in ["log.db", "log.db-wal"] {
+        std::fs::copy(place.dir.path().join(name), copy.dir.path().join(name)).unwrap();
+    }
+    let (log, other) = (place.log(), copy.log());
+    assert_eq!(log.store(), other.store());
+    let shared = log.anchor().unwrap();
+    let here = put(&log, "agent/a", vec![blank()]);
+    put(&other, "agent/a", vec![fresh("elsewhere"), blank()]);
+    // Each goes on from what they share, and says of the other's end that it is none of its own.
+    for (one, anchor) in [(&log, other.anchor().unwrap()), (&other, here.anchor)] {
+        assert!(problems(one, Some(shared)).is_empty());
+        assert_eq!(problems(one, Some(anchor)).len(), 1, "{anchor}");
+    }
+    // Who has read the one does not write into the other by mistake.
+    let expected = Expectation::from(&here.frontiers[0]);
+    let result = other.append(&[entry("agent/a", expected, vec![blank()])], &Append::at(1));
+    assert!(matches!(result, Err(AppendError::Conflict { .. })), "{result:?}");
+}
+
+#[test]
+fn a_clock_that_was_set_back_changes_nothing_but_the_time_that_is_shown() {
+    let place = Place::new();
+    let log = place.log();
+    for at_ms in [1_000, 500, -7, i64::MIN, i64::MAX, 0] {
+        log.append(&[entry("agent/a", Expectation::Any, vec![blank()])], &Append::at(at_ms)).unwrap();
+    }
+    let mut seen = Vec::new();
+    log.events(throughline::id::Seq(1), &mut |event| {
+        seen.push((event.seq.0, event.at_ms));
+        std::ops::ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert_eq!(seen, [(1, 1_000), (2, 500), (3, -7), (4, i64::MIN), (5, i64::MAX), (6, 0)]);
+    assert!(problems(&log, None).is_empty());
 }

@@ -58,7 +58,9 @@ pub(super) fn reading(path: &Path) -> Result<(Connection, Source), LogError> {
     let wal_mode = header.as_ref().is_some_and(|header| header.get(18) == Some(&2));
     let size =
         |suffix| place::stamp(&place::beside(path, suffix)).map_err(io).map(|found| found.map(|file| file.bytes));
-    if !wal_mode || size("-wal")?.is_some() {
+    // The shared memory of a WAL is no use between machines: whoever copied the log there has to be read as it is.
+    let is_shared = !wal_mode || (size("-wal")?.is_some() && place::network(path).map_err(io)?.is_none());
+    if is_shared {
         let held = Held::of(path).map_err(io)?;
         let shared = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY, READER_BUSY_MS).and_then(|conn| {
             conn.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;

@@ -13,6 +13,7 @@
 //! copy, which stays the log of that moment for as long as the reader lives.
 
 mod connect;
+mod file;
 mod gate;
 mod memo;
 mod place;
@@ -27,15 +28,14 @@ use std::cell::{Cell, RefCell};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::OpenFlags;
 
 use self::connect::{Source, connect, reading};
+use self::file::{found, is_log, is_there, is_too_old, set_journal, settle};
 use self::gate::Gate;
 use self::place::{Held, Patience};
 pub use self::read::SqliteRecords;
-use self::schema::Found;
 use super::batch::Tips;
-use super::digest;
 use super::error::{Class, LogError};
 use crate::id::StoreId;
 
@@ -49,9 +49,6 @@ pub const WAL_BYTES_AT_APPEND: u64 = 64 * 1024 * 1024;
 const EMPTY_MS: u64 = 500;
 
 const EMPTY: &str = "an empty file";
-
-/// SQLite 3.7.0 to 3.51.2 can corrupt a WAL database that several connections write.
-const SQLITE_MIN: i32 = 3_051_003;
 
 /// How a writer opens a log.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -243,6 +240,15 @@ impl<F> SqliteLog<F> {
     /// A log that this returned is durable, name and all. A power cut inside leaves nothing, an empty file or a whole
     /// empty log.
     pub fn open(path: &Path, opening: &Opening) -> Result<Self, OpenError> {
+        Self::open_on(path, opening, place::network)
+    }
+
+    /// On a file system of which `network` says whether it is one.
+    fn open_on(
+        path: &Path,
+        opening: &Opening,
+        network: fn(&Path) -> std::io::Result<Option<&'static str>>,
+    ) -> Result<Self, OpenError> {
         let io = |verb| move |source| OpenError::Io { path: path.to_owned(), verb, source };
         if is_too_old(rusqlite::version_number()) {
             return Err(OpenError::OldSqlite { found: rusqlite::version() });
@@ -259,7 +265,7 @@ impl<F> SqliteLog<F> {
             place::create(path).map_err(io("created"))?;
         }
         let real = place::real(path).map_err(io("found"))?;
-        let network = place::network(&real).map_err(io("looked at"))?;
+        let network = network(&real).map_err(io("looked at"))?;
         let journal = network.map_or(Journal::Wal, |file_system| Journal::Rollback { file_system });
         let located = |source| OpenError::Log { path: path.to_owned(), source };
         let held = Held::of(&real).map_err(io("looked at"))?;
@@ -376,123 +382,51 @@ impl<F> Reader<F> {
     }
 }
 
-/// Whether a file with content is there; what cannot be a log is refused.
-fn is_there(path: &Path) -> Result<bool, OpenError> {
-    let io = |source| OpenError::Io { path: path.to_owned(), verb: "looked at", source };
-    let not = |found| Err(OpenError::NotALog { path: path.to_owned(), found });
-    match place::stamp(path).map_err(io)? {
-        None => Ok(false),
-        Some(stamp) if stamp.folder => not("a folder"),
-        Some(stamp) if !stamp.regular => not("a device, a pipe or a socket"),
-        Some(stamp) if stamp.bytes == 0 => Ok(false),
-        Some(_) => {
-            // Without opening it, so that no file appears beside it. One that is open here was looked at when it was opened.
-            let Some(header) = place::header(path).map_err(io)? else { return Ok(true) };
-            if !header.starts_with(b"SQLite format 3\0") {
-                return not("not a database");
-            }
-            // 0: its WAL may still say that it is a log.
-            match header.get(68..72) {
-                Some(application) if application != [0; 4] && application != schema::APPLICATION_BYTES => {
-                    not("another application's database")
-                }
-                Some(_) | None => Ok(true),
-            }
-        }
-    }
-}
-
-/// Whether a database is a log; a blank one is not, and anything else is refused.
-fn is_log(path: &Path, conn: &Connection) -> Result<bool, OpenError> {
-    let path = path.to_owned();
-    match schema::inspect(conn) {
-        Ok(Found::Log { .. }) => Ok(true),
-        Ok(Found::Blank) => Ok(false),
-        Ok(Found::Other) => Err(OpenError::NotALog { path, found: "another application's database" }),
-        Ok(Found::Newer(found)) => Err(OpenError::Newer { path, found, known: schema::FORMAT }),
-        Ok(Found::Altered(table)) => Err(OpenError::Altered { path, table }),
-        Err(source) => Err(OpenError::Log { path, source }),
-    }
-}
-
-/// Sets the journal. SQLite does not wait for the lock that a change needs, so this does.
-fn set_journal(conn: &Connection, journal: Journal, busy_ms: u64) -> Result<(), LogError> {
-    let word = match journal {
-        Journal::Wal => "wal",
-        Journal::Rollback { .. } => "delete",
-    };
-    let patience = Patience::of(busy_ms);
-    loop {
-        let sql = format!("PRAGMA journal_mode = {word}");
-        let result = conn.query_row(&sql, [], |_| Ok(())).map_err(LogError::from);
-        match result {
-            Err(LogError::Busy(_)) if patience.wait() => {}
-            other => return other,
-        }
-    }
-}
-
-/// Where the result of somebody's commit is not known: makes what is there now the result, whatever it is.
-///
-/// A page whose write failed is clean to the system afterwards, so that a later fsync says nothing of it. What SQLite takes
-/// for committed is therefore copied out of the WAL into the log itself and the WAL is begun anew; what it does not is gone.
-fn settle(path: &Path, conn: &Connection, busy_ms: u64) -> Result<(), LogError> {
-    let io = |source| LogError::Io { verb: "made certain after a failed commit", source };
-    if !place::is_doubted(path).map_err(io)? {
-        return Ok(());
-    }
-    let patience = Patience::of(busy_ms);
-    loop {
-        let in_the_way: i64 = conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
-        if in_the_way == 0 {
-            break;
-        }
-        if !patience.wait() {
-            let failure = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
-            let words = "a commit of unknown result has to be settled first, and a reader is in the way".to_owned();
-            return Err(rusqlite::Error::SqliteFailure(failure, Some(words)).into());
-        }
-    }
-    place::settled(path).map_err(io)
-}
-
-/// Whether this SQLite can corrupt a log.
-fn is_too_old(version: i32) -> bool {
-    version < SQLITE_MIN
-}
-
-/// Makes a blank database a log; another process may have been faster.
-fn found(conn: &Connection, store: Option<StoreId>) -> Result<(), LogError> {
-    let store = store.unwrap_or_else(|| StoreId(uuid::Uuid::new_v4()));
-    conn.execute_batch("BEGIN IMMEDIATE")?;
-    let result = match schema::inspect(conn) {
-        Ok(Found::Blank) => schema::make(conn).and_then(|()| name(conn, 1, store)).map_err(LogError::from),
-        Ok(_) => Ok(()),
-        Err(error) => Err(error),
-    };
-    let end = if result.is_ok() { "COMMIT" } else { "ROLLBACK" };
-    let ended = conn.execute_batch(end).map_err(LogError::from);
-    result.and(ended)?;
-    // The tables belong into the file itself, so that it is a log without its WAL. If a reader is in the way: later.
-    conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
-    Ok(())
-}
-
-/// Says which store this is; the newest row counts.
-fn name(conn: &Connection, row: i64, store: StoreId) -> Result<(), rusqlite::Error> {
-    let proof = digest::identity(row, store);
-    let values = (row, &store.0.as_bytes()[..], &proof.0[..]);
-    conn.execute("INSERT INTO store (id, store, proof) VALUES (?1, ?2, ?3)", values).map(drop)
-}
-
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test that cannot set up its log has failed")]
 
     use super::connect::copied;
+    use super::file::name;
     use super::*;
     use crate::chain::fold::State;
-    use crate::log::Records as _;
+    use crate::event::FreshIntended;
+    use crate::log::{Append, Entry, Expectation, Log as _, Records as _};
+
+    fn blank() -> Vec<Entry> {
+        let events = vec![FreshIntended { pane: None }.into()];
+        vec![Entry { stream: "agent/a".parse().unwrap(), expected: Expectation::Any, events }]
+    }
+
+    #[test]
+    fn on_a_network_file_system_there_is_no_wal_and_the_log_is_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log.db");
+        let there = |busy_ms| {
+            let opening = Opening { busy_ms, ..Opening::default() };
+            SqliteLog::<State>::open_on(&path, &opening, |_| Ok(Some("NFS"))).unwrap()
+        };
+        let (log, other) = (there(5_000), there(50));
+        assert_eq!(log.journal(), Journal::Rollback { file_system: "NFS" });
+        for writer in [&log, &other, &log] {
+            writer.append(&blank(), &Append::at(1)).unwrap();
+        }
+        let beside = |suffix| place::stamp(&place::beside(&path, suffix)).unwrap();
+        assert!(["-wal", "-shm", "-journal"].into_iter().all(|suffix| beside(suffix).is_none()));
+        let reader = Reader::<State>::open(&path).unwrap();
+        assert_eq!(reader.anchor().unwrap(), log.anchor().unwrap());
+        assert!(reader.verify(None, &mut |_| {}).unwrap().is_sound());
+        // A writer waits for a reader that reads, and says so when its time is up.
+        let reading = reader.conn();
+        reading.execute_batch("BEGIN; SELECT count(*) FROM events").unwrap();
+        assert_eq!(other.append(&blank(), &Append::at(1)).unwrap_err().class(), Class::Busy);
+        reading.execute_batch("COMMIT").unwrap();
+        assert_eq!(other.append(&blank(), &Append::at(1)).unwrap().anchor.seq.0, 4);
+        // Brought home again, it gets its WAL.
+        drop((log, other, reading, reader));
+        let home = SqliteLog::<State>::open(&path, &Opening::default()).unwrap();
+        assert_eq!((home.journal(), home.anchor().unwrap().seq.0), (Journal::Wal, 4));
+    }
 
     #[test]
     fn a_doubted_commit_is_settled_by_the_next_that_opens_the_log() {
@@ -514,13 +448,6 @@ mod tests {
         let again = SqliteLog::<State>::open(&path, &soon).unwrap();
         assert_eq!((again.store(), place::is_doubted(&path).unwrap()), (other, false));
         assert_eq!(place::stamp(&place::beside(&path, "-wal")).unwrap().unwrap().bytes, 0);
-    }
-
-    #[test]
-    fn an_sqlite_that_can_corrupt_a_log_is_too_old() {
-        for (version, expected) in [(3_007_000, true), (3_051_002, true), (3_051_003, false), (3_052_000, false)] {
-            assert_eq!(is_too_old(version), expected, "{version}");
-        }
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _};
 
+use super::file::name;
 use super::row::{self, cell, digest_in, integer};
-use super::{memo, name, schema};
+use super::{memo, schema};
 use crate::event::Event;
 use crate::id::{Anchor, Digest, IdempotencyKey, StoreId, StreamName};
 use crate::log::Fold;
