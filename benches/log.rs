@@ -65,7 +65,11 @@ impl Raw {
         self.conn.execute_batch("COMMIT").expect("commit");
     }
 
-    fn append(&mut self, from: usize, count: usize) {
+    pub(crate) fn checkpoint(&self) {
+        self.conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())).expect("a checkpoint");
+    }
+
+    pub(crate) fn append(&mut self, from: usize, count: usize) {
         self.conn.execute_batch("BEGIN IMMEDIATE").expect("begin");
         for index in from..from + count {
             let stream = index % STREAMS;
@@ -88,7 +92,7 @@ pub(crate) fn entry_for(number: usize) -> Entry {
 }
 
 /// What one call of append is given: made before the clock runs, as the raw side's bytes are.
-fn entries(from: usize, count: usize) -> Vec<Entry> {
+pub(crate) fn entries(from: usize, count: usize) -> Vec<Entry> {
     let event = event();
     (from..from + count)
         .map(|index| Entry { stream: stream(index), expected: expected(index), events: vec![event.clone()] })

@@ -1,31 +1,38 @@
 //! Ratios against the budgets: each of ours beside the bare thing it stands on, in turn, in one run.
 //!
 //! `cargo bench --bench ratios` prints them all; words behind `--` choose: `preflight-files`, `preflight-growth`,
-//! `preflight-large`, `log-append`, `log-replay`, `log-writers`, or a part of such a name. Only ratios count: the machine's speed is
-//! on both sides of each. Nothing here is a test, and no test is timed.
+//! `preflight-large`, `log-append`, `log-replay`, `log-writers`, `log-scale`, or a part of such a name, and `log-scale-10m`.
+//! Only ratios count: the machine's speed is on both sides of each. Nothing here is a test, and no test is timed.
 
 #![expect(clippy::expect_used, reason = "a benchmark that cannot go on should stop")]
 
 mod log;
 mod preflight;
+mod scale;
 mod writers;
 
 use std::time::{Duration, Instant};
 
 fn main() {
-    if writers::is_writer() {
+    if writers::is_writer() || scale::is_step() {
         return;
     }
     let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let on = |name: &str| wanted.is_empty() || wanted.iter().any(|word| name.contains(word.as_str()));
+    // Ten million events are only for those who ask for them.
+    let on = |name: &str| match name {
+        "log-scale-10m" => wanted.iter().any(|word| word == name),
+        _ => wanted.is_empty() || wanted.iter().any(|word| name.contains(word.as_str())),
+    };
     println!("{:<58} {:>12} {:>12} {:>7}  budget", "what", "ours", "bare", "ratio");
-    let parts: [(&str, fn()); 6] = [
+    let parts: [(&str, fn()); 8] = [
         ("preflight-files", preflight::files),
         ("preflight-growth", preflight::growth),
         ("preflight-large", preflight::large),
         ("log-append", log::appends),
         ("log-replay", log::replays),
         ("log-writers", writers::writers),
+        ("log-scale", scale::million),
+        ("log-scale-10m", scale::ten_million),
     ];
     for (_, part) in parts.into_iter().filter(|(name, _)| on(name)) {
         part();
