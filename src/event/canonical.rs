@@ -86,9 +86,16 @@ fn write_value(value: &Value, out: &mut Vec<u8>) -> Result<(), CanonicalError> {
 pub(super) fn write_text(text: &str, out: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     let bytes = text.as_bytes();
-    let mut from = 0;
+    let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
     out.push(b'"');
-    while let Some(plain) = bytes[from..].iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20)) {
+    // Nearly every text is plain. Without a way out of the loop it is a few instructions for many bytes.
+    if !bytes.iter().fold(false, |special, byte| special | is_special(byte)) {
+        out.extend_from_slice(bytes);
+        out.push(b'"');
+        return;
+    }
+    let mut from = 0;
+    while let Some(plain) = bytes[from..].iter().position(is_special) {
         let at = from + plain;
         out.extend_from_slice(&bytes[from..at]);
         match bytes[at] {

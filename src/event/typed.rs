@@ -4,6 +4,7 @@
 //! only, no key twice. Only what bodies of events are made of is taken; anything else is an error, never a guess.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 
 use serde::ser::{Error as _, Impossible, Serialize, SerializeMap, SerializeSeq, SerializeStruct, Serializer};
 
@@ -17,16 +18,32 @@ type Failure = serde_json::Error;
 ///
 /// [`CanonicalError::Json`] for a float, bytes, an enum with fields, or a map whose keys are not texts.
 pub(super) fn to_bytes<T: Serialize>(value: &T) -> Result<Vec<u8>, CanonicalError> {
-    let mut out = Out { bytes: Vec::with_capacity(384), fields: Vec::with_capacity(24), moved: Vec::new() };
-    value.serialize(Writer { out: &mut out }).map_err(CanonicalError::Json)?;
-    Ok(out.bytes)
+    thread_local!(static ROOM: Cell<Room> = Cell::default());
+    let Room { mut fields, moved } = ROOM.take();
+    // What a failure left behind.
+    fields.clear();
+    let mut out = Out { bytes: Vec::with_capacity(384), fields, moved };
+    let written = value.serialize(Writer { out: &mut out }).map_err(CanonicalError::Json);
+    let Out { bytes, fields, moved } = out;
+    ROOM.set(Room { fields, moved });
+    written.map(|()| bytes)
+}
+
+/// Key, and where a field begins and ends.
+type Field = (Cow<'static, str>, usize, usize);
+
+/// Room that one value after another is written in.
+#[derive(Default)]
+struct Room {
+    fields: Vec<Field>,
+    moved: Vec<u8>,
 }
 
 /// What is written, and room that every object of a value shares.
 struct Out {
     bytes: Vec<u8>,
     /// The fields of the objects that are open: key, and where its `"key":value` begins and ends.
-    fields: Vec<(Cow<'static, str>, usize, usize)>,
+    fields: Vec<Field>,
     /// Where an object's fields stand while they are put in order.
     moved: Vec<u8>,
 }
@@ -221,21 +238,28 @@ impl SerializeSeq for List<'_> {
     }
 }
 
-/// An object whose fields come in any order: each is written behind `start`, and they are put in order at the end.
+/// An object whose fields come in any order: each is written behind `start`, and they are put in order at the end unless
+/// they came so.
 struct Object<'o> {
     out: &'o mut Out,
     start: usize,
     first: usize,
+    in_order: bool,
     key: Option<String>,
 }
 
 impl<'o> Object<'o> {
     fn begin(out: &'o mut Out) -> Self {
+        out.bytes.push(b'{');
         let (start, first) = (out.bytes.len(), out.fields.len());
-        Self { out, start, first, key: None }
+        Self { out, start, first, in_order: true, key: None }
     }
 
     fn field<T: Serialize + ?Sized>(&mut self, key: Cow<'static, str>, value: &T) -> Result<(), Failure> {
+        if let Some((before, ..)) = self.out.fields.get(self.first..).and_then(<[Field]>::last) {
+            self.in_order &= *before < key;
+            self.out.bytes.push(b',');
+        }
         let from = self.out.bytes.len();
         write_text(&key, &mut self.out.bytes);
         self.out.bytes.push(b':');
@@ -246,6 +270,11 @@ impl<'o> Object<'o> {
 
     fn finish(self) -> Result<(), Failure> {
         let Out { bytes, fields, moved } = self.out;
+        if self.in_order {
+            bytes.push(b'}');
+            fields.truncate(self.first);
+            return Ok(());
+        }
         let own = &mut fields[self.first..];
         own.sort_unstable();
         if let Some(twice) = own.windows(2).find(|pair| pair[0].0 == pair[1].0) {
@@ -254,7 +283,6 @@ impl<'o> Object<'o> {
         moved.clear();
         moved.extend_from_slice(&bytes[self.start..]);
         bytes.truncate(self.start);
-        bytes.push(b'{');
         for (index, (_, from, to)) in own.iter().enumerate() {
             if index > 0 {
                 bytes.push(b',');
@@ -317,6 +345,27 @@ mod tests {
         for value in values {
             assert_eq!(to_bytes(&value).ok(), canonical::write(&value).ok(), "{value}");
         }
+    }
+
+    #[test]
+    fn fields_are_put_in_order_wherever_they_stand() {
+        #[derive(Serialize)]
+        struct Inner {
+            y: &'static str,
+            x: u8,
+        }
+        #[derive(Serialize)]
+        struct Outer {
+            a: Inner,
+            z: Vec<Inner>,
+            b: Option<Inner>,
+        }
+        let inner = |x| Inner { y: "\"", x };
+        let value = Outer { a: inner(1), z: vec![inner(2), inner(3)], b: Some(inner(4)) };
+        let text = to_bytes(&value).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+        let inner = |x| format!(r#"{{"x":{x},"y":"\""}}"#);
+        let expected = format!(r#"{{"a":{},"b":{},"z":[{},{}]}}"#, inner(1), inner(4), inner(2), inner(3));
+        assert_eq!(text, Some(expected));
     }
 
     #[test]
