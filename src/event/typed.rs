@@ -349,12 +349,12 @@ mod tests {
 
     #[test]
     fn fields_are_put_in_order_wherever_they_stand() {
-        #[derive(Serialize)]
+        #[derive(serde::Serialize)]
         struct Inner {
             y: &'static str,
             x: u8,
         }
-        #[derive(Serialize)]
+        #[derive(serde::Serialize)]
         struct Outer {
             a: Inner,
             z: Vec<Inner>,
