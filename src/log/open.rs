@@ -366,7 +366,8 @@ fn is_there(path: &Path) -> Result<bool, OpenError> {
             // Without opening it, so that no file appears beside it. One that is open here was looked at when it was opened.
             let Some(header) = place::header(path).map_err(io)? else { return Ok(true) };
             if !header.starts_with(b"SQLite format 3\0") {
-                return not("not a database");
+                // A log that somebody began to make: a power cut left half of its first page, and a journal to take it back.
+                return if place::has_journal(path).map_err(io)? { Ok(true) } else { not("not a database") };
             }
             // 0: its WAL may still say that it is a log.
             match header.get(68..72) {

@@ -124,6 +124,34 @@ pub(super) fn create(path: &Path) -> io::Result<()> {
     sync_folder_of(path)
 }
 
+/// Whether a rollback journal lies beside a log: SQLite takes back what its writer did not finish.
+pub(super) fn has_journal(path: &Path) -> io::Result<bool> {
+    let mut begins = Vec::with_capacity(JOURNAL.len());
+    match fs::File::open(beside(path, "-journal")) {
+        Ok(file) => file.take(JOURNAL.len() as u64).read_to_end(&mut begins)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    Ok(begins == JOURNAL)
+}
+
+/// The first bytes of a rollback journal.
+const JOURNAL: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+
+/// Makes what can be read of a log durable: the WAL, and the names beside it.
+///
+/// SQLite reads what another process wrote and died before it synced: that is gone after a power cut, and must not be
+/// acknowledged before.
+pub(super) fn sync(path: &Path) -> io::Result<()> {
+    match fs::File::open(beside(path, "-wal")) {
+        // SQLite takes no lock on the WAL: closing this takes none away.
+        Ok(wal) => wal.sync_all()?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    sync_folder_of(path)
+}
+
 /// Makes the names in the folder of `path` durable.
 pub(super) fn sync_folder_of(path: &Path) -> io::Result<()> {
     fs::File::open(folder_of(path))?.sync_all()
