@@ -255,10 +255,10 @@ impl Log {
             }
             set_journal(&conn, journal, opening.busy_ms).map_err(located)?;
             found(&conn, opening.store).map_err(located)?;
-            place::sync_folder_of(&real).map_err(io("made durable"))?;
             is_log(path, &conn)?;
         }
         set_journal(&conn, journal, opening.busy_ms).map_err(located)?;
+        place::sync(&real).map_err(io("made durable"))?;
         let records = Records::new(real, conn, Source::Shared(held)).map_err(located)?;
         let log = Self { records, journal, cache: Cache::default() };
         log.checkpoint_above(WAL_BYTES_AT_OPEN);

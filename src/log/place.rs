@@ -112,7 +112,20 @@ pub(super) fn create(path: &Path) -> io::Result<()> {
     for folder in missing.into_iter().rev() {
         match fs::DirBuilder::new().mode(0o700).create(folder) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            Ok(()) | Err(_) => sync_folder_of(folder)?,
+            Ok(()) | Err(_) => {}
+        }
+    }
+    // Not only of those made here: whoever made one may have died, or have met an error, before its name was durable.
+    let folder = fs::canonicalize(folder)?;
+    let device = fs::metadata(&folder)?.dev();
+    for above in folder.ancestors().skip(1) {
+        if fs::metadata(above)?.dev() != device {
+            break;
+        }
+        match fs::File::open(above) {
+            // Nobody who may not read a folder made one in it and died.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+            opened => opened?.sync_all()?,
         }
     }
     match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
