@@ -401,13 +401,25 @@ fn set_journal(conn: &Connection, journal: Journal, busy_ms: u64) -> Result<(), 
     };
     let patience = Patience::of(busy_ms);
     loop {
-        let sql = format!("PRAGMA journal_mode = {word}");
-        let result = conn.query_row(&sql, [], |_| Ok(())).map_err(LogError::from);
-        match result {
+        match switch_journal(conn, word) {
             Err(LogError::Busy(_)) if patience.wait() => {}
             other => return other,
         }
     }
+}
+
+/// The change is committed only after the answer was read: its errors come where another row would.
+fn switch_journal(conn: &Connection, word: &str) -> Result<(), LogError> {
+    let mut statement = conn.prepare(&format!("PRAGMA journal_mode = {word}"))?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let found: String = row.get(0)?;
+        if found != word {
+            let source = std::io::Error::other(format!("SQLite keeps the journal mode {found}"));
+            return Err(LogError::Io { verb: "given its journal", source });
+        }
+    }
+    Ok(())
 }
 
 /// Makes a blank database a log; another process may have been faster.
