@@ -53,8 +53,8 @@ pub(super) fn reading(path: &Path) -> Result<(Connection, Source), LogError> {
             Ok(conn)
         });
         match shared {
-            // Its `-shm` cannot be made here.
-            Err(LogError::ReadOnly(_) | LogError::Sqlite(_)) => {}
+            // Its `-shm` cannot be made here, or not now.
+            Err(LogError::ReadOnly(_) | LogError::DiskFull(_) | LogError::Sqlite(_)) => {}
             other => return Ok((other?, Source::Shared(held))),
         }
     }

@@ -188,8 +188,8 @@ impl LogError {
             Self::DiskFull(_) => Class::DiskFull,
             Self::ReadOnly(_) => Class::ReadOnly,
             Self::Corrupt(_) | Self::Damaged(_) => Class::Corrupt,
-            Self::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => Class::DiskFull,
-            Self::Sqlite(_) | Self::Io { .. } => Class::Io,
+            Self::Io { source, .. } => class_of(source),
+            Self::Sqlite(_) => Class::Io,
         }
     }
 
@@ -215,6 +215,15 @@ impl From<Problem> for LogError {
     }
 }
 
+/// What kind of error one of the machine's own is.
+pub(super) fn class_of(error: &std::io::Error) -> Class {
+    let is_full = matches!(error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded);
+    if is_full { Class::DiskFull } else { Class::Io }
+}
+
+/// The shared memory beside a WAL could not be made as long as it has to be: its file system is full.
+const SHORT_MEMORY: i32 = 4874;
+
 /// A read that ended before its page: the file is shorter than its header says.
 const SHORT_READ: i32 = 522;
 
@@ -227,6 +236,7 @@ impl From<rusqlite::Error> for LogError {
         match code & 0xff {
             5 | 6 | 15 => Self::Busy(error),
             13 => Self::DiskFull(error),
+            _ if code == SHORT_MEMORY => Self::DiskFull(error),
             3 | 8 => Self::ReadOnly(error),
             // A missing table or column, a trigger or a constraint that says no: other rows than ours are there.
             1 | 11 | 19 | 26 => Self::Corrupt(error),

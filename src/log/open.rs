@@ -20,7 +20,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::batch::Cache;
 use super::connect::{Source, connect, reading};
 use super::digest;
-use super::error::{Class, LogError};
+use super::error::{Class, LogError, class_of};
 use super::place::{self, Held, Patience};
 use super::read::Records;
 use super::schema::{self, Found};
@@ -133,7 +133,8 @@ impl OpenError {
             Self::NotThere { .. } => Class::NotThere,
             Self::NotALog { .. } | Self::Newer { .. } | Self::Altered { .. } => Class::Corrupt,
             Self::ReadOnly { .. } => Class::ReadOnly,
-            Self::OldSqlite { .. } | Self::Io { .. } => Class::Io,
+            Self::OldSqlite { .. } => Class::Io,
+            Self::Io { source, .. } => class_of(source),
             Self::Log { source, .. } => source.class(),
         }
     }
