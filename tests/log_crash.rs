@@ -6,78 +6,16 @@
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::log_disk::{Disk, Image, restore};
-use crate::log_fault::{Op, Shim, trace};
-use crate::log_life::{After, LIFE, Step, Told, Word, child, survives};
+use crate::log_fault::{Op, Shim};
+use crate::log_life::{After, LIFE, Step, Told, Word, World, log_in, survives};
 use crate::log_support::{Dice, Writer, quick_dir, share};
 
 /// Set to any value, it makes the power cuts ten times as thorough.
 const WHOLE: &str = "THROUGHLINE_TEST_WHOLE";
-
-/// Where a watched writer lives: a folder that is watched, with a log in folders that are not there yet, and beside it
-/// what it says and what it does.
-struct World {
-    dir: tempfile::TempDir,
-}
-
-impl World {
-    fn new() -> Self {
-        let dir = quick_dir();
-        std::fs::create_dir(dir.path().join("root")).unwrap();
-        Self { dir }
-    }
-
-    fn root(&self) -> PathBuf {
-        self.dir.path().join("root")
-    }
-
-    fn log(&self) -> PathBuf {
-        log_in(&self.root())
-    }
-
-    fn acks(&self) -> PathBuf {
-        self.dir.path().join("acks")
-    }
-
-    fn told(&self) -> Told {
-        Told::read(&self.acks())
-    }
-
-    /// A child lives its life here, with these words to the shim.
-    fn lives(&self, shim: &Shim, after: After, words: &[(&str, String)]) -> ExitStatus {
-        let mut command = child(&self.log(), &self.acks(), after);
-        shim.under(&mut command, &self.root());
-        let quiet = std::process::Stdio::null();
-        command.env("FAULT_TRACE", self.dir.path().join("trace")).envs(words.iter().cloned()).stderr(quiet);
-        command.status().unwrap()
-    }
-
-    fn trace(&self) -> Vec<Op> {
-        trace(&self.dir.path().join("trace"), &self.root())
-    }
-}
-
-fn log_in(root: &Path) -> PathBuf {
-    root.join("made/here/log.db")
-}
-
-/// A life that nothing hinders.
-fn whole_life(shim: &Shim) -> Vec<Op> {
-    let world = World::new();
-    assert!(world.lives(shim, After::Stop, &[]).success());
-    let (told, ops) = (world.told(), world.trace());
-    assert_eq!((told.failures.len(), told.steps.len()), (0, LIFE.iter().filter(is_append).count()));
-    survives(&world.log(), &told).unwrap();
-    ops
-}
-
-fn is_append(step: &&Step) -> bool {
-    matches!(step, Step::Append { .. })
-}
 
 /// What the power cuts of one life came to.
 #[derive(Default, Debug)]
@@ -166,7 +104,7 @@ fn holds_in(image: &Image, told: &Told) -> Result<u64, String> {
 
 #[test]
 fn a_power_cut_after_any_operation_loses_nothing_that_was_acknowledged() {
-    let ops = whole_life(&Shim::build());
+    let ops = World::whole_life(&Shim::build());
     let seeds = if std::env::var_os(WHOLE).is_some() { 120 } else { 12 };
     let survey = cut_everywhere(&ops, seeds);
     println!("power cuts: {survey:?}");
@@ -181,7 +119,7 @@ fn a_power_cut_after_any_operation_loses_nothing_that_was_acknowledged() {
 
 #[test]
 fn a_power_cut_is_noticed_where_folders_are_not_synced() {
-    let ops = whole_life(&Shim::build());
+    let ops = World::whole_life(&Shim::build());
     let folders: BTreeSet<_> =
         ops.iter().filter_map(|op| if let Op::MakeFolder(path) = op { Some(path) } else { None }).collect();
     let is_of_a_folder =
@@ -301,7 +239,7 @@ fn kill_words((number, torn): (usize, bool)) -> [(&'static str, String); 2] {
 fn a_writer_killed_at_any_operation_loses_nothing_that_it_acknowledged() {
     use std::os::unix::process::ExitStatusExt as _;
     let shim = Shim::build();
-    let kills = kills(&whole_life(&shim));
+    let kills = kills(&World::whole_life(&shim));
     let (ahead, unborn) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let count = kills.len();
     share(kills.into_iter(), |kill| {
@@ -321,7 +259,7 @@ fn a_writer_killed_at_any_operation_loses_nothing_that_it_acknowledged() {
 #[test]
 fn what_a_killed_writer_left_is_durable_before_a_second_one_acknowledges_it() {
     let shim = Shim::build();
-    let kills = kills(&whole_life(&shim)).into_iter().filter(|(_, torn)| !torn);
+    let kills = kills(&World::whole_life(&shim)).into_iter().filter(|(_, torn)| !torn);
     let (inherited, lost) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     share(kills, |kill| {
         let world = World::new();
@@ -354,7 +292,7 @@ fn what_a_killed_writer_left_is_durable_before_a_second_one_acknowledges_it() {
 #[test]
 fn a_failed_sync_is_never_an_acknowledgement() {
     let shim = Shim::build();
-    let ops = whole_life(&shim);
+    let ops = World::whole_life(&shim);
     let syncs: Vec<PathBuf> =
         ops.iter().filter_map(|op| if let Op::Sync(path) = op { Some(path.clone()) } else { None }).collect();
     let (unknown, unheard) = (AtomicUsize::new(0), Mutex::new(BTreeSet::new()));

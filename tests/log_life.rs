@@ -7,12 +7,15 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 
 use throughline::id::{Anchor, IdempotencyKey, Seq};
 use throughline::log::{Append, AppendError, Appended, Class, Entry, Expectation, LogError};
 
-use crate::log_support::{Writer, append, checkpoint, entry, fresh, labelled, reader, sound, why, writer};
+use crate::log_fault::{Op, Shim, trace};
+use crate::log_support::{
+    Writer, append, checkpoint, dense, entry, fresh, labelled, quick_dir, reader, sound, why, writer,
+};
 
 /// One thing that a writer does.
 pub(crate) enum Step {
@@ -189,9 +192,8 @@ pub(crate) fn survives(path: &Path, told: &Told) -> Result<u64, String> {
 /// Whether exactly the events are there that were told; gives their number.
 pub(crate) fn holds(records: &throughline::log::Records, told: &Told) -> Result<u64, String> {
     let found = labelled(records).map_err(|error| why(&error))?;
-    let dense = found.iter().zip(1..).all(|(event, seq)| event.seq == seq);
-    if !dense {
-        return Err("seq is not dense".to_owned());
+    if !dense(&found) {
+        return Err("its places are not dense".to_owned());
     }
     let mut rest: &[_] = &found;
     let mut seen = BTreeMap::new();
@@ -237,8 +239,71 @@ pub(crate) enum After {
     Second,
 }
 
+/// Where a watched writer lives: a folder that is watched, with a log in folders that are not there yet, and beside it
+/// what it says and what it does.
+pub(crate) struct World {
+    pub(crate) dir: tempfile::TempDir,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let dir = quick_dir();
+        std::fs::create_dir(dir.path().join("root")).unwrap();
+        Self { dir }
+    }
+
+    pub(crate) fn root(&self) -> PathBuf {
+        self.dir.path().join("root")
+    }
+
+    pub(crate) fn log(&self) -> PathBuf {
+        log_in(&self.root())
+    }
+
+    pub(crate) fn acks(&self) -> PathBuf {
+        self.dir.path().join("acks")
+    }
+
+    pub(crate) fn told(&self) -> Told {
+        Told::read(&self.acks())
+    }
+
+    /// A child lives its life here, with these words to the shim.
+    pub(crate) fn lives(&self, shim: &Shim, after: After, words: &[(&str, String)]) -> ExitStatus {
+        let mut command = child(&self.log(), &self.acks(), after);
+        shim.under(&mut command, &self.root());
+        let errors = File::options().create(true).append(true).open(self.dir.path().join("errors")).unwrap();
+        command.env("FAULT_TRACE", self.dir.path().join("trace")).envs(words.iter().cloned()).stderr(errors);
+        command.status().unwrap()
+    }
+
+    /// What a life does that nothing hinders.
+    pub(crate) fn whole_life(shim: &Shim) -> Vec<Op> {
+        let world = Self::new();
+        assert!(world.lives(shim, After::Stop, &[]).success());
+        let (told, ops) = (world.told(), world.trace());
+        let appends = LIFE.iter().filter(|step| matches!(step, Step::Append { .. })).count();
+        assert_eq!((told.failures.len(), told.steps.len()), (0, appends));
+        survives(&world.log(), &told).unwrap();
+        ops
+    }
+
+    /// What the children complained of.
+    pub(crate) fn errors(&self) -> String {
+        std::fs::read_to_string(self.dir.path().join("errors")).unwrap()
+    }
+
+    pub(crate) fn trace(&self) -> Vec<Op> {
+        trace(&self.dir.path().join("trace"), &self.root())
+    }
+}
+
+pub(crate) fn log_in(root: &Path) -> PathBuf {
+    root.join("made/here/log.db")
+}
+
 /// A child that lives the life on the log at `path` and writes what it says to `acks`.
-pub(crate) fn child(path: &Path, acks: &Path, after: After) -> Command {
+fn child(path: &Path, acks: &Path, after: After) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
         .args(["--exact", "--nocapture", "log_life::the_writer_whose_life_is_watched"])

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use throughline::event::{AgentEvent, Event, FreshIntended, HookAnnounced, SegmentEnded};
-use throughline::id::{Anchor, Epoch, PaneId, SegmentId, Seq, SessionId, StreamName};
+use throughline::id::{Anchor, Digest, Epoch, PaneId, SegmentId, Seq, SessionId, StreamName};
 use throughline::log::{
     Append, AppendError, Appended, Entry, Expectation, Fold, Log, LogError, OpenError, Opening, Reader, Records,
     Verification,
@@ -193,6 +193,7 @@ pub(crate) fn checkpoint(log: &Writer) -> Result<(), LogError> {
 /// An event as the tests of crashes know it again: by its place and by the pane that it names.
 pub(crate) struct Labelled {
     pub(crate) seq: u64,
+    pub(crate) chain: Digest,
     pub(crate) stream: String,
     pub(crate) version: u64,
     pub(crate) label: String,
@@ -206,11 +207,22 @@ pub(crate) fn labelled(records: &Records) -> Result<Vec<Labelled>, LogError> {
             Event::Agent(AgentEvent::FreshIntended(FreshIntended { pane: Some(pane) })) => pane.to_string(),
             other => other.kind().to_owned(),
         };
-        let (seq, stream, version) = (recorded.seq.0, recorded.stream.to_string(), recorded.version.0);
-        found.push(Labelled { seq, stream, version, label });
+        let (seq, chain, version) = (recorded.seq.0, recorded.chain, recorded.version.0);
+        found.push(Labelled { seq, chain, stream: recorded.stream.to_string(), version, label });
         ControlFlow::Continue(())
     })?;
     Ok(found)
+}
+
+/// Whether the places in a log and in each of its streams are dense from 1.
+pub(crate) fn dense(events: &[Labelled]) -> bool {
+    let mut ends = std::collections::BTreeMap::new();
+    let in_stream = |event: &Labelled| {
+        let end = ends.entry(event.stream.clone()).or_insert(0);
+        *end += 1;
+        *end == event.version
+    };
+    events.iter().zip(1..).all(|(event, seq)| event.seq == seq) && events.iter().all(in_stream)
 }
 
 /// An error with everything behind it, in one line.
