@@ -6,7 +6,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::error::LogError;
+use super::error::{self, LogError};
 use super::place::{self, Held, PrivateCopy, Stamp};
 
 /// How long a reader waits for a lock: only the recovery after a crash holds one that stops readers.
@@ -19,8 +19,8 @@ pub(super) enum Source {
     Shared(#[expect(dead_code, reason = "it is given back when dropped")] Held),
     /// Without locks and without files of its own, as long as there is no WAL and the file stays what it was.
     Immutable(Stamp),
-    /// Through a copy of one moment. Held so that it lives as long as the connection to it.
-    Copied(#[expect(dead_code, reason = "it is removed when dropped")] PrivateCopy),
+    /// Through a copy of one moment, as long as the log stays what it was then.
+    Copied(PrivateCopy),
 }
 
 /// A connection with every setting of this log.
@@ -43,16 +43,16 @@ pub(super) fn reading(path: &Path) -> Result<(Connection, Source), LogError> {
     let wal_mode = header.as_ref().is_some_and(|header| header.get(18) == Some(&2));
     if !wal_mode {
         let held = Held::of(path).map_err(io)?;
-        return Ok((connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY, READER_BUSY_MS)?, Source::Shared(held)));
+        return match shared(path) {
+            // What its writer did not finish has to be taken back first: in a copy, for here that is a writer's to do.
+            Err(LogError::Busy(error)) if error::is_unfinished(&error) => copied(path),
+            other => Ok((other?, Source::Shared(held))),
+        };
     }
     let wal = || place::stamp(&place::beside(path, "-wal")).map_err(io);
     if wal()?.is_some() {
         let held = Held::of(path).map_err(io)?;
-        let shared = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY, READER_BUSY_MS).and_then(|conn| {
-            conn.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
-            Ok(conn)
-        });
-        match shared {
+        match shared(path) {
             // Its `-shm` cannot be made here, or not now.
             Err(LogError::ReadOnly(_) | LogError::DiskFull(_) | LogError::Sqlite(_)) => {}
             other => return Ok((other?, Source::Shared(held))),
@@ -66,6 +66,13 @@ pub(super) fn reading(path: &Path) -> Result<(Connection, Source), LogError> {
         return Ok((conn, Source::Immutable(stamp)));
     }
     copied(path)
+}
+
+/// A connection that reads with locks; it has read something, for SQLite opens a file only then.
+fn shared(path: &Path) -> Result<Connection, LogError> {
+    let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY, READER_BUSY_MS)?;
+    conn.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+    Ok(conn)
 }
 
 /// A connection to a private copy.

@@ -221,6 +221,13 @@ pub(super) fn class_of(error: &std::io::Error) -> Class {
     if is_full { Class::DiskFull } else { Class::Io }
 }
 
+/// A transaction was not finished, and a reader may not take it back.
+const UNFINISHED: i32 = 776;
+
+pub(super) fn is_unfinished(error: &rusqlite::Error) -> bool {
+    error.sqlite_error().is_some_and(|failure| failure.extended_code == UNFINISHED)
+}
+
 /// The shared memory beside a WAL could not be made as long as it has to be: its file system is full.
 const SHORT_MEMORY: i32 = 4874;
 
@@ -235,6 +242,8 @@ impl From<rusqlite::Error> for LogError {
         };
         match code & 0xff {
             5 | 6 | 15 => Self::Busy(error),
+            // The next writer takes it back, and who opens the log anew reads a copy.
+            _ if code == UNFINISHED => Self::Busy(error),
             13 => Self::DiskFull(error),
             _ if code == SHORT_MEMORY => Self::DiskFull(error),
             3 | 8 => Self::ReadOnly(error),

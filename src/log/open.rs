@@ -10,7 +10,7 @@
 //!
 //! **Reading** creates nothing but SQLite's own `-shm` beside a WAL that is there. A log without a WAL is read as an
 //! immutable file (see [`Source::Immutable`]); a WAL in a folder in which no `-shm` can be made is read through a private
-//! copy, which stays the log of that moment for as long as the reader lives.
+//! copy, which is taken anew once the log is no longer what was copied.
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};

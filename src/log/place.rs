@@ -230,28 +230,45 @@ impl Patience {
     }
 }
 
-/// A private copy of a log and its WAL, taken from a folder in which not even `-shm` can be made. Removed when dropped.
+/// A private copy of a log with its WAL or journal, taken from a folder in which not even `-shm` can be made. Removed when
+/// dropped.
 #[derive(Debug)]
 pub(super) struct PrivateCopy {
     folder: PathBuf,
+    taken_of: [Option<Stamp>; 3],
+}
+
+/// Longer than the step of the clock that stamps files: a change that a stamp does not show is over by then.
+const STEP: Duration = Duration::from_millis(20);
+
+/// A log and what lies beside it that belongs to its content.
+fn parts(log: &Path) -> [PathBuf; 3] {
+    [log.to_owned(), beside(log, "-wal"), beside(log, "-journal")]
+}
+
+fn stamps(log: &Path) -> io::Result<[Option<Stamp>; 3]> {
+    let [log, wal, journal] = parts(log);
+    Ok([stamp(&log)?, stamp(&wal)?, stamp(&journal)?])
 }
 
 impl PrivateCopy {
-    /// Copies both files until two readings in a row are equal: only then are they of one moment. Nothing when they
-    /// never were.
+    /// Copies the files until two readings in a row are equal: only then are they of one moment. Nothing when they never
+    /// were.
     pub(super) fn of(log: &Path) -> io::Result<Option<Self>> {
         let folder = std::env::temp_dir().join(format!("throughline-{}", uuid::Uuid::new_v4().simple()));
         fs::DirBuilder::new().mode(0o700).create(&folder)?;
-        let copy = Self { folder };
+        let mut copy = Self { folder, taken_of: [None; 3] };
         for _ in 0..5 {
-            let pairs = [(log.to_owned(), copy.log()), (beside(log, "-wal"), beside(&copy.log(), "-wal"))];
+            copy.taken_of = stamps(log)?;
+            let (from, to) = (parts(log), parts(&copy.log()));
             let mut taken = Vec::new();
-            for (from, to) in &pairs {
+            for (from, to) in from.iter().zip(&to) {
                 let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(to)?;
                 taken.push(pour(from, &mut file)?);
             }
+            std::thread::sleep(STEP);
             let mut again = Vec::new();
-            for (from, _) in &pairs {
+            for from in &from {
                 again.push(pour(from, &mut io::sink())?);
             }
             if taken == again {
@@ -259,6 +276,11 @@ impl PrivateCopy {
             }
         }
         Ok(None)
+    }
+
+    /// Whether the log is still what was copied.
+    pub(super) fn is_of(&self, log: &Path) -> io::Result<bool> {
+        Ok(stamps(log)? == self.taken_of)
     }
 
     /// The copied log.

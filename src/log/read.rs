@@ -208,8 +208,12 @@ impl Records {
 
     /// Whether a file that is read without locks is no longer what it was.
     fn moved(&self) -> Result<bool, LogError> {
-        let Source::Immutable(then) = *self.source.borrow() else { return Ok(false) };
         let io = |source| LogError::Io { verb: "looked at", source };
+        let then = match &*self.source.borrow() {
+            Source::Shared(_) => return Ok(false),
+            Source::Copied(copy) => return Ok(!copy.is_of(&self.path).map_err(io)?),
+            Source::Immutable(then) => *then,
+        };
         let wal = place::stamp(&place::beside(&self.path, "-wal")).map_err(io)?;
         Ok(wal.is_some_and(|wal| wal.bytes > 0) || place::stamp(&self.path).map_err(io)? != Some(then))
     }
