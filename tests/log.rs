@@ -12,6 +12,7 @@ mod log_kill;
 mod log_life;
 mod log_many;
 mod log_open;
+mod log_readonly;
 mod log_support;
 mod log_verify;
 

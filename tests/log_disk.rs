@@ -222,9 +222,10 @@ fn write(bytes: &mut Vec<u8>, at: usize, data: &[u8], fate: Fate) {
             if bytes.len() < to {
                 bytes.resize(to, 0);
             }
-            match fate {
-                Fate::Zeros => bytes[from..to].fill(0),
-                _ => bytes[from..to].copy_from_slice(&data[from - at..to - at]),
+            if fate == Fate::Zeros {
+                bytes[from..to].fill(0);
+            } else {
+                bytes[from..to].copy_from_slice(&data[from - at..to - at]);
             }
         }
         from = to;

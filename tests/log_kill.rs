@@ -74,7 +74,7 @@ fn mixed(who: &str, number: u64) -> (Vec<Entry>, Append) {
     let (count, other) = (1 + number % 5, ["agent/a", "agent/b", "agent/c"][(number % 3) as usize]);
     let own = entry(&format!("agent/{who}"), Expectation::Any, events(0, count / 2));
     let entries = vec![own, entry(other, Expectation::Any, events(count / 2, count))];
-    let key = (number % 3 == 0).then(|| IdempotencyKey::parse(format!("{who} {number}")).unwrap());
+    let key = number.is_multiple_of(3).then(|| IdempotencyKey::parse(format!("{who} {number}")).unwrap());
     (entries, Append { key, ..Append::at(1) })
 }
 

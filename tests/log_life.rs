@@ -158,6 +158,10 @@ impl Told {
 /// Whether the log at `path` holds what was told: every acknowledged event once and at its place, of every other append
 /// all or nothing, `verify` and SQLite's own check find nothing, keys return the first results, and the log goes on.
 pub(crate) fn survives(path: &Path, told: &Told) -> Result<u64, String> {
+    if told.store.is_some() {
+        let reader = reader(path).map_err(|error| format!("a reader: {}", why(&error)))?;
+        holds(&reader, told).map_err(|error| format!("a reader: {error}"))?;
+    }
     let log = writer(path).map_err(|error| why(&error))?;
     if let Some(store) = &told.store
         && *store != log.store().to_string()
@@ -338,8 +342,8 @@ struct Living {
 
 impl Living {
     fn live(mut self) {
-        for number in 0..LIFE.len() {
-            if self.after == After::Second && matches!(LIFE[number], Step::Append { key: None, .. }) {
+        for (number, step) in LIFE.iter().enumerate() {
+            if self.after == After::Second && matches!(step, Step::Append { key: None, .. }) {
                 continue;
             }
             let Err(class) = self.step(number) else { continue };

@@ -203,9 +203,11 @@ pub(crate) struct Labelled {
 pub(crate) fn labelled(records: &Records) -> Result<Vec<Labelled>, LogError> {
     let mut found = Vec::new();
     records.events(Seq(0), &mut |recorded| {
-        let label = match &recorded.event {
-            Event::Agent(AgentEvent::FreshIntended(FreshIntended { pane: Some(pane) })) => pane.to_string(),
-            other => other.kind().to_owned(),
+        let label = if let Event::Agent(AgentEvent::FreshIntended(FreshIntended { pane: Some(pane) })) = &recorded.event
+        {
+            pane.to_string()
+        } else {
+            recorded.event.kind().to_owned()
         };
         let (seq, chain, version) = (recorded.seq.0, recorded.chain, recorded.version.0);
         found.push(Labelled { seq, chain, stream: recorded.stream.to_string(), version, label });
