@@ -178,6 +178,7 @@ fn a_wal_that_outgrows_its_index_on_a_full_disk_ends_no_process() {
         small.fill(pages * 4096);
         let mut last = log.anchor().unwrap();
         let error = loop {
+            assert!(last.seq.0 < 5_000, "the disk is never full");
             match append(&log, &more, &Append::at(1)) {
                 Ok(appended) => last = appended.anchor,
                 Err(error) => break error,
@@ -221,7 +222,10 @@ fn until_full(path: &Path, there: u64, levels: &Levels) {
     };
     let before = log.anchor().unwrap();
     let mut last = before;
+    let mut appends = 0;
     let error = loop {
+        appends += 1;
+        assert!(appends < 5_000, "the disk is never full");
         let events = (0..5).map(|event| fresh(&format!("{event} {}", "x".repeat(200)))).collect();
         match append(&log, &[entry("agent/b", Expectation::Any, events)], &Append::at(1)) {
             Ok(appended) => last = appended.anchor,
