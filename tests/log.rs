@@ -2,11 +2,18 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot set up its world has failed")]
 
+mod log_crash;
+mod log_disk;
 mod log_exchange;
+mod log_fault;
 mod log_flip;
+mod log_full;
 mod log_gate;
 mod log_kill;
+mod log_life;
+mod log_many;
 mod log_open;
+mod log_readonly;
 mod log_support;
 mod log_verify;
 

@@ -1,11 +1,13 @@
 //! A small fold, and short ways to say what is appended.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use throughline::event::{AgentEvent, Event, FreshIntended, HookAnnounced, SegmentEnded};
-use throughline::id::{Anchor, Epoch, PaneId, SegmentId, SessionId, StreamName};
+use throughline::id::{Anchor, Digest, Epoch, PaneId, SegmentId, Seq, SessionId, StreamName};
 use throughline::log::{
-    Append, Appended, Entry, Expectation, Fold, Log as _, Opening, Records as _, SqliteLog, SqliteRecords, Verification,
+    Append, AppendError, Appended, Entry, Expectation, Fold, Log as _, LogError, OpenError, Opening, Records as _,
+    SqliteLog, SqliteRecords, Verification,
 };
 
 pub(crate) type Log = SqliteLog<Tally>;
@@ -166,4 +168,122 @@ pub(crate) fn verify(records: &SqliteRecords<Tally>, anchor: Option<Anchor>) -> 
 /// The words of every problem.
 pub(crate) fn problems(records: &SqliteRecords<Tally>, anchor: Option<Anchor>) -> Vec<String> {
     verify(records, anchor).problems.iter().map(ToString::to_string).collect()
+}
+
+/// A log that is open for writing, whatever its type is called.
+pub(crate) type Writer = Log;
+
+/// Opens a log for writing and makes it where there is none.
+pub(crate) fn writer(path: &Path) -> Result<Writer, OpenError> {
+    Writer::open(path, &Opening { busy_ms: 60_000, ..Opening::default() })
+}
+
+/// Opens a log for reading.
+pub(crate) fn reader(path: &Path) -> Result<Reader, OpenError> {
+    Reader::open(path)
+}
+
+/// Appends by the rules of [`Tally`].
+pub(crate) fn append(log: &Writer, entries: &[Entry], how: &Append) -> Result<Appended, AppendError> {
+    log.append(entries, how)
+}
+
+/// Copies the WAL back.
+pub(crate) fn checkpoint(log: &Writer) -> Result<(), LogError> {
+    log.checkpoint()
+}
+
+/// An event as the tests of crashes know it again: by its place and by the pane that it names.
+pub(crate) struct Labelled {
+    pub(crate) seq: u64,
+    pub(crate) chain: Digest,
+    pub(crate) stream: String,
+    pub(crate) version: u64,
+    pub(crate) label: String,
+}
+
+/// Every event of a log, in order.
+pub(crate) fn labelled(records: &SqliteRecords<Tally>) -> Result<Vec<Labelled>, LogError> {
+    let mut found = Vec::new();
+    records.events(Seq(0), &mut |recorded| {
+        let label = if let Event::Agent(AgentEvent::FreshIntended(FreshIntended { pane: Some(pane) })) = &recorded.event
+        {
+            pane.to_string()
+        } else {
+            recorded.event.kind().to_owned()
+        };
+        let (seq, chain, version) = (recorded.seq.0, recorded.chain, recorded.version.0);
+        found.push(Labelled { seq, chain, stream: recorded.stream.to_string(), version, label });
+        ControlFlow::Continue(())
+    })?;
+    Ok(found)
+}
+
+/// Whether the places in a log and in each of its streams are dense from 1.
+pub(crate) fn dense(events: &[Labelled]) -> bool {
+    let mut ends = std::collections::BTreeMap::new();
+    let in_stream = |event: &Labelled| {
+        let end = ends.entry(event.stream.clone()).or_insert(0);
+        *end += 1;
+        *end == event.version
+    };
+    events.iter().zip(1..).all(|(event, seq)| event.seq == seq) && events.iter().all(in_stream)
+}
+
+/// An error with everything behind it, in one line.
+pub(crate) fn why(error: &dyn std::error::Error) -> String {
+    let mut line = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        line = format!("{line}: {error}");
+        source = error.source();
+    }
+    line
+}
+
+/// Says why, where `verify` or SQLite's own check of the file finds anything.
+pub(crate) fn sound(records: &SqliteRecords<Tally>, anchor: Option<Anchor>) -> Result<(), String> {
+    let found = records.verify(anchor, &mut |_| {}).map_err(|error| why(&error))?;
+    if let Some(problem) = found.problems.first() {
+        return Err(format!("verify: {problem}"));
+    }
+    let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
+    let conn = rusqlite::Connection::open_with_flags(records.path(), flags).map_err(|error| why(&error))?;
+    let check: String = conn.query_row("PRAGMA integrity_check", [], |row| row.get(0)).map_err(|error| why(&error))?;
+    if check == "ok" { Ok(()) } else { Err(format!("integrity_check: {check}")) }
+}
+
+/// A seeded generator: the same numbers in every run.
+pub(crate) struct Dice(pub(crate) u64);
+
+impl Dice {
+    /// A number below `sides`.
+    pub(crate) fn below(&mut self, sides: u64) -> u64 {
+        // SplitMix64.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % sides
+    }
+}
+
+/// A folder for what is only looked at: in memory where that is possible, for a sync costs nothing there.
+pub(crate) fn quick_dir() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap()
+}
+
+/// Does every job, on two threads.
+pub(crate) fn share<J: Send>(jobs: impl Iterator<Item = J> + Send, each: impl Fn(J) + Sync) {
+    let jobs = std::sync::Mutex::new(jobs);
+    let next = || jobs.lock().unwrap().next();
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(job) = next() {
+                    each(job);
+                }
+            });
+        }
+    });
 }

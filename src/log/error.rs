@@ -197,9 +197,9 @@ impl LogError {
             Self::DiskFull(_) => Class::DiskFull,
             Self::ReadOnly(_) => Class::ReadOnly,
             Self::Corrupt(_) | Self::Damaged(_) => Class::Corrupt,
-            Self::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => Class::DiskFull,
+            Self::Io { source, .. } => class_of(source),
             Self::Forked => Class::Refused,
-            Self::Machine(_) | Self::Poisoned | Self::Io { .. } => Class::Io,
+            Self::Machine(_) | Self::Poisoned => Class::Io,
         }
     }
 
@@ -219,6 +219,12 @@ impl LogError {
             | Self::Io { .. } => None,
         }
     }
+}
+
+/// What kind of error one of the machine's own is.
+pub(super) fn class_of(error: &std::io::Error) -> Class {
+    let is_full = matches!(error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded);
+    if is_full { Class::DiskFull } else { Class::Io }
 }
 
 impl From<Problem> for LogError {

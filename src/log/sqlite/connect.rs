@@ -7,7 +7,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::place::{self, Held, PrivateCopy, Stamp};
-use crate::log::error::LogError;
+use crate::log::error::{Cause, LogError};
 use crate::log::request::AppendError;
 
 /// How long a reader waits for a lock: only the recovery after a crash holds one that stops readers.
@@ -47,7 +47,9 @@ pub(super) fn connect(target: &Path, flags: OpenFlags, busy_ms: u64) -> Result<C
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    conn.execute_batch("PRAGMA cell_size_check = ON; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0")?;
+    // EXTRA is FULL in WAL mode. A rollback journal that was removed to commit can be back after a power cut, and take the
+    // commit back, where its folder was not synced: EXTRA syncs it.
+    conn.execute_batch("PRAGMA cell_size_check = ON; PRAGMA synchronous = EXTRA; PRAGMA wal_autocheckpoint = 0")?;
     Ok(conn)
 }
 
@@ -67,8 +69,9 @@ pub(super) fn reading(path: &Path) -> Result<(Connection, Source), LogError> {
             Ok(conn)
         });
         match shared {
-            // Its `-shm` cannot be made here, or a transaction that a crash cut off cannot be rolled back here.
-            Err(LogError::ReadOnly(_) | LogError::Machine(_)) => {}
+            // Its `-shm` cannot be made here or not now; what a writer did not finish is a writer's to take back.
+            Err(LogError::ReadOnly(_) | LogError::DiskFull(_) | LogError::Machine(_)) => {}
+            Err(LogError::Busy(error)) if is_unfinished(&error) => {}
             other => return Ok((other?, Source::Shared(held))),
         }
     }
@@ -104,6 +107,17 @@ fn immutable(path: &Path) -> String {
     uri + "?immutable=1"
 }
 
+/// A transaction was not finished, and a reader may not take it back.
+const UNFINISHED: i32 = 776;
+
+fn is_unfinished(error: &Cause) -> bool {
+    let sqlite = error.downcast_ref::<rusqlite::Error>().and_then(rusqlite::Error::sqlite_error);
+    sqlite.is_some_and(|failure| failure.extended_code == UNFINISHED)
+}
+
+/// The shared memory beside a WAL could not be made as long as it has to be: its file system is full.
+const SHORT_MEMORY: i32 = 4874;
+
 /// A read that ended before its page: the file is shorter than its header says.
 const SHORT_READ: i32 = 522;
 
@@ -115,7 +129,10 @@ impl From<rusqlite::Error> for LogError {
         };
         match code & 0xff {
             5 | 6 | 15 => Self::Busy(Box::new(error)),
+            // The next writer takes it back, and who opens the log anew reads a copy.
+            _ if code == UNFINISHED => Self::Busy(Box::new(error)),
             13 => Self::DiskFull(Box::new(error)),
+            _ if code == SHORT_MEMORY => Self::DiskFull(Box::new(error)),
             3 | 8 => Self::ReadOnly(Box::new(error)),
             // A missing table or column, a trigger or a constraint that says no: other rows than ours are there.
             1 | 11 | 19 | 26 => Self::Corrupt(Box::new(error)),
@@ -134,6 +151,15 @@ impl From<rusqlite::Error> for AppendError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_commit_is_durable_with_either_journal() {
+        let conn = connect(Path::new(":memory:"), OpenFlags::SQLITE_OPEN_READ_WRITE, 0);
+        let synchronous =
+            conn.and_then(|conn| Ok(conn.query_row("PRAGMA synchronous", [], |row| row.get::<_, i64>(0))?));
+        const EXTRA: i64 = 3;
+        assert!(matches!(synchronous, Ok(EXTRA)), "{synchronous:?}");
+    }
 
     #[test]
     fn a_uri_holds_any_path() {

@@ -27,7 +27,8 @@ pub(super) fn is_there(path: &Path) -> Result<bool, OpenError> {
             // Without opening it, so that no file appears beside it. One that is open here was looked at when it was opened.
             let Some(header) = place::header(path).map_err(io)? else { return Ok(true) };
             if !header.starts_with(b"SQLite format 3\0") {
-                return not("not a database");
+                // A log that somebody began to make: a power cut left half of its first page, and a journal to take it back.
+                return if place::has_journal(path).map_err(io)? { Ok(true) } else { not("not a database") };
             }
             // 0: its WAL may still say that it is a log.
             match header.get(68..72) {
@@ -61,13 +62,25 @@ pub(super) fn set_journal(conn: &Connection, journal: Journal, busy_ms: u64) -> 
     };
     let patience = Patience::of(busy_ms);
     loop {
-        let sql = format!("PRAGMA journal_mode = {word}");
-        let result = conn.query_row(&sql, [], |_| Ok(())).map_err(LogError::from);
-        match result {
+        match switch_journal(conn, word) {
             Err(LogError::Busy(_)) if patience.wait() => {}
             other => return other,
         }
     }
+}
+
+/// The change is committed only after the answer was read: its errors come where another row would.
+fn switch_journal(conn: &Connection, word: &str) -> Result<(), LogError> {
+    let mut statement = conn.prepare(&format!("PRAGMA journal_mode = {word}"))?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let found: String = row.get(0)?;
+        if found != word {
+            let source = std::io::Error::other(format!("SQLite keeps the journal mode {found}"));
+            return Err(LogError::Io { verb: "given its journal", source });
+        }
+    }
+    Ok(())
 }
 
 /// Where the result of somebody's commit is not known: makes what is there now the result, whatever it is.

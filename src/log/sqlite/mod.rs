@@ -10,7 +10,7 @@
 //!
 //! **Reading** creates nothing but SQLite's own `-shm` beside a WAL that is there. A log without a WAL is read as an
 //! immutable file (see [`Source::Immutable`]); a WAL in a folder in which no `-shm` can be made is read through a private
-//! copy, which stays the log of that moment for as long as the reader lives.
+//! copy, which is taken anew once the log is no longer what was copied.
 
 mod connect;
 mod file;
@@ -36,7 +36,7 @@ use self::gate::Gate;
 use self::place::{Held, Patience};
 pub use self::read::SqliteRecords;
 use super::batch::Tips;
-use super::error::{Class, LogError};
+use super::error::{Class, LogError, class_of};
 use crate::id::StoreId;
 
 /// A WAL that is larger than this when a writer opens the log is copied back then.
@@ -143,7 +143,8 @@ impl OpenError {
             Self::NotThere { .. } => Class::NotThere,
             Self::NotALog { .. } | Self::Newer { .. } | Self::Altered { .. } => Class::Corrupt,
             Self::ReadOnly { .. } => Class::ReadOnly,
-            Self::OldSqlite { .. } | Self::Io { .. } => Class::Io,
+            Self::OldSqlite { .. } => Class::Io,
+            Self::Io { source, .. } => class_of(source),
             Self::Log { source, .. } => source.class(),
         }
     }
@@ -279,10 +280,10 @@ impl<F> SqliteLog<F> {
             }
             set_journal(&conn, journal, opening.busy_ms).map_err(located)?;
             found(&conn, opening.store).map_err(located)?;
-            place::sync_folder_of(&real).map_err(io("made durable"))?;
             is_log(path, &conn)?;
         }
         set_journal(&conn, journal, opening.busy_ms).map_err(located)?;
+        place::sync(&real).map_err(io("made durable"))?;
         settle(&real, &conn, opening.busy_ms).map_err(located)?;
         let records = SqliteRecords::new(real, conn, Source::Shared(held)).map_err(located)?;
         let gate = RefCell::new(Gate::beside(records.path()));

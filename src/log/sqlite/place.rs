@@ -115,13 +115,54 @@ pub(super) fn create(path: &Path) -> io::Result<()> {
     for folder in missing.into_iter().rev() {
         match fs::DirBuilder::new().mode(0o700).create(folder) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            Ok(()) | Err(_) => sync_folder_of(folder)?,
+            Ok(()) | Err(_) => {}
+        }
+    }
+    // Not only of those made here: whoever made one may have died, or have met an error, before its name was durable.
+    let folder = fs::canonicalize(folder)?;
+    let device = fs::metadata(&folder)?.dev();
+    for above in folder.ancestors().skip(1) {
+        if fs::metadata(above)?.dev() != device {
+            break;
+        }
+        match fs::File::open(above) {
+            // Nobody who may not read a folder made one in it and died.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+            opened => opened?.sync_all()?,
         }
     }
     match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Ok(file) => file.sync_all()?,
         // Somebody was faster, perhaps a thread of this process: its file is not touched.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(error),
+    }
+    sync_folder_of(path)
+}
+
+/// Whether a rollback journal lies beside a log: SQLite takes back what its writer did not finish.
+pub(super) fn has_journal(path: &Path) -> io::Result<bool> {
+    let mut begins = Vec::with_capacity(JOURNAL.len());
+    match fs::File::open(beside(path, "-journal")) {
+        Ok(file) => file.take(JOURNAL.len() as u64).read_to_end(&mut begins)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    Ok(begins == JOURNAL)
+}
+
+/// The first bytes of a rollback journal.
+const JOURNAL: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+
+/// Makes what can be read of a log durable: the WAL, and the names beside it.
+///
+/// SQLite reads what another process wrote and died before it synced: that is gone after a power cut, and must not be
+/// acknowledged before.
+pub(super) fn sync(path: &Path) -> io::Result<()> {
+    match fs::File::open(beside(path, "-wal")) {
+        // SQLite takes no lock on the WAL: closing this takes none away.
+        Ok(wal) => wal.sync_all()?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
     sync_folder_of(path)
@@ -238,6 +279,9 @@ impl Patience {
     }
 }
 
+/// Longer than the step of the clock that stamps files: a change that a stamp does not show is over by then.
+const STEP: Duration = Duration::from_millis(20);
+
 /// A private copy of a log with its WAL and its rollback journal, taken from a folder in which not even `-shm` can be made.
 /// Removed when dropped.
 #[derive(Debug)]
@@ -261,6 +305,7 @@ impl PrivateCopy {
                 *stamp_then = stamp(from)?;
                 taken.push(pour(from, Some(&beside(&to, suffix)))?);
             }
+            std::thread::sleep(STEP);
             let mut again = Vec::new();
             for (from, _) in &copy.of {
                 again.push(pour(from, None)?);
