@@ -117,6 +117,14 @@ pub struct Problem {
     pub damage: Damage,
 }
 
+impl Problem {
+    /// A finding, for stores of one's own.
+    #[must_use]
+    pub fn new(seq: Seq, stream: Option<StreamName>, damage: Damage) -> Self {
+        Self { seq, stream, damage }
+    }
+}
+
 impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { seq, stream, damage } = self;
