@@ -17,6 +17,8 @@
 //! Nothing is ever deleted from a log.
 
 mod batch;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod cursor;
 mod digest;
 mod error;
