@@ -79,15 +79,21 @@ impl Receipt {
     fn of(key: &IdempotencyKey, request: Digest, appended: &Appended, store: StoreId) -> Self {
         let last = appended.anchor.seq.0;
         let first = appended.first.map_or(last + 1, |seq| seq.0);
-        let proof = Claim { key: key.as_str(), request, first, last }.proof(store, &appended.anchor.chain);
+        let proof = Claim { key: key.as_str(), request, first, last }.proof(owner(store, last), &appended.anchor.chain);
         Self { request, first, last, proof }
     }
 
     /// Whether it is a receipt of the history that has this chain at its last event.
     pub(super) fn holds(&self, store: StoreId, key: &str, chain: &Digest) -> bool {
         let claim = Claim { key, request: self.request, first: self.first, last: self.last };
-        claim.proof(store, chain) == self.proof
+        claim.proof(owner(store, self.last), chain) == self.proof
     }
+}
+
+/// The store that a receipt is bound to. One that rests on no event is bound to none: an import can still give the empty
+/// log another id.
+fn owner(store: StoreId, last: u64) -> StoreId {
+    if last == 0 { StoreId(uuid::Uuid::nil()) } else { store }
 }
 
 /// What a writer remembers of the log as its last commit left it: true as long as the log still ends there.

@@ -4,7 +4,7 @@
 //! typed so that a caller can tell "try again" from "do not trust this file" without reading words: [`LogError::class`].
 
 use crate::event::DecodeError;
-use crate::id::{Anchor, IdempotencyKey, Seq, StreamName, Version};
+use crate::id::{Anchor, Digest, IdempotencyKey, Seq, StreamName, Version};
 
 /// What kind of error it is, as a command maps it to an exit code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -117,6 +117,14 @@ pub struct Problem {
     pub damage: Damage,
 }
 
+impl Problem {
+    /// A finding, for stores of one's own.
+    #[must_use]
+    pub fn new(seq: Seq, stream: Option<StreamName>, damage: Damage) -> Self {
+        Self { seq, stream, damage }
+    }
+}
+
 impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { seq, stream, damage } = self;
@@ -151,8 +159,8 @@ pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LogError {
-    /// Another process kept it locked for longer than this one waits.
-    #[error("the log is locked by another process; try again")]
+    /// Another process kept it locked for longer than this one waits, or an import goes on that was begun in this one.
+    #[error("the log is locked by another process or an import; try again")]
     Busy(#[source] Cause),
     /// The log changed under a reader that cannot lock it, after events were already handed out.
     #[error("the log changed while it was read; try again")]
@@ -231,6 +239,12 @@ impl From<Problem> for LogError {
     fn from(problem: Problem) -> Self {
         Self::Damaged(Box::new(problem))
     }
+}
+
+/// An anchor of a log without events that no log ever had.
+pub(super) fn not_the_beginning(anchor: Anchor) -> Option<Problem> {
+    let is_none = anchor.seq == Seq(0) && anchor.chain != Digest::GENESIS;
+    is_none.then(|| Problem::at(0, Damage::OtherHistory { anchor }))
 }
 
 /// A stream's version and the key of a request, as messages name them.

@@ -2,7 +2,7 @@
 //!
 //! For tests, and for whoever simulates many writers: clones are handles on one log.
 
-use std::cell::RefCell;
+use std::cell::{Cell, Ref, RefCell};
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 use std::ops::ControlFlow;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::batch::{Batch, Loaded, Receipt, Rows, Tips};
 use super::cursor::Cursor;
-use super::error::{Damage, LogError, Problem};
+use super::error::{Damage, LogError, Problem, not_the_beginning};
 use super::export::{self, ExportError};
 use super::import::{self, Import, ImportError, Imported};
 use super::request::{Append, AppendError, Appended, Entry, Request};
@@ -38,13 +38,15 @@ use crate::id::{Anchor, Digest, Frontier, IdempotencyKey, Seq, StoreId, StreamNa
 /// ```
 #[derive(Debug)]
 pub struct MemoryLog<F> {
+    /// The id as of the last commit; `kept` has the one that an import is about to give it.
+    store: Rc<Cell<StoreId>>,
     kept: Rc<RefCell<Kept>>,
     tips: Rc<RefCell<Tips<F>>>,
 }
 
 impl<F> Clone for MemoryLog<F> {
     fn clone(&self) -> Self {
-        Self { kept: Rc::clone(&self.kept), tips: Rc::clone(&self.tips) }
+        Self { store: Rc::clone(&self.store), kept: Rc::clone(&self.kept), tips: Rc::clone(&self.tips) }
     }
 }
 
@@ -60,7 +62,12 @@ impl<F> MemoryLog<F> {
     pub fn new(store: StoreId) -> Self {
         let kept =
             Kept { store, events: Vec::new(), streams: Vec::new(), names: BTreeMap::new(), receipts: BTreeMap::new() };
-        Self { kept: Rc::new(RefCell::new(kept)), tips: Rc::new(RefCell::default()) }
+        Self { store: Rc::new(Cell::new(store)), kept: Rc::new(RefCell::new(kept)), tips: Rc::new(RefCell::default()) }
+    }
+
+    /// What is committed. Inside an import nobody can tell that from what is not.
+    fn kept(&self) -> Result<Ref<'_, Kept>, LogError> {
+        self.kept.try_borrow().map_err(|_| LogError::Busy("an import into this log goes on".into()))
     }
 }
 
@@ -91,6 +98,23 @@ impl Kept {
 
     fn number(&self, stream: &StreamName) -> Option<usize> {
         self.names.get(stream).copied()
+    }
+
+    /// Whether this is the log that a cursor read before.
+    fn continues(&self, cursor: &Cursor) -> Result<(), LogError> {
+        let (Some(chain), head) = (cursor.chain, self.head()) else { return Ok(()) };
+        let anchor = Anchor { seq: Seq(cursor.next - 1), chain };
+        let before = usize::try_from(anchor.seq.0).unwrap_or(usize::MAX).checked_sub(1);
+        match before.map(|place| self.events.get(place)) {
+            Some(None) => {
+                let damage = Damage::CutOff { known: anchor.to_string(), last: head.seq };
+                Err(Problem::at(head.seq.next().0, damage).into())
+            }
+            Some(Some(event)) if event.chain != chain => {
+                Err(Problem::at(anchor.seq.0, Damage::OtherHistory { anchor }).into())
+            }
+            Some(Some(_)) | None => Ok(()),
+        }
     }
 
     /// The events of a stream, in order.
@@ -125,19 +149,19 @@ fn tail_of(event: &Recorded) -> Tail {
 
 impl<F: Fold> Records<F> for MemoryLog<F> {
     fn store(&self) -> StoreId {
-        self.kept.borrow().store
+        self.store.get()
     }
 
     fn anchor(&self) -> Result<Anchor, LogError> {
-        Ok(self.kept.borrow().head())
+        Ok(self.kept()?.head())
     }
 
     fn frontier(&self, stream: &StreamName) -> Result<Frontier, LogError> {
-        Ok(self.kept.borrow().tail(stream).of(stream))
+        Ok(self.kept()?.tail(stream).of(stream))
     }
 
     fn state(&self, stream: &StreamName) -> Result<(Frontier, F), LogError> {
-        let kept = self.kept.borrow();
+        let kept = self.kept()?;
         let mut state = F::empty(stream);
         for event in kept.of(stream) {
             take(&mut state, event)?;
@@ -146,13 +170,14 @@ impl<F: Fold> Records<F> for MemoryLog<F> {
     }
 
     fn streams(&self) -> Result<Vec<Frontier>, LogError> {
-        let kept = self.kept.borrow();
+        let kept = self.kept()?;
         Ok(kept.names.keys().map(|name| kept.tail(name).of(name)).collect())
     }
 
     fn read(&self, cursor: &mut Cursor, each: &mut dyn FnMut(Recorded) -> ControlFlow<()>) -> Result<(), LogError> {
-        let kept = self.kept.borrow();
+        let kept = self.kept()?;
         let place = usize::try_from(cursor.next().0 - 1).unwrap_or(usize::MAX);
+        kept.continues(cursor)?;
         for event in kept.events.iter().skip(place) {
             cursor.pass(event.seq, event.chain);
             if each(event.clone()).is_break() {
@@ -168,7 +193,7 @@ impl<F: Fold> Records<F> for MemoryLog<F> {
         from: Version,
         each: &mut dyn FnMut(Recorded) -> ControlFlow<()>,
     ) -> Result<(), LogError> {
-        let kept = self.kept.borrow();
+        let kept = self.kept()?;
         let mut events = kept.of(stream).filter(|event| event.version >= from).cloned();
         // It ends at the end or where `each` wants it to.
         let _: ControlFlow<()> = events.try_for_each(each);
@@ -176,10 +201,10 @@ impl<F: Fold> Records<F> for MemoryLog<F> {
     }
 
     fn verify(&self, anchor: Option<Anchor>, progress: &mut dyn FnMut(Seq)) -> Result<Verification, LogError> {
-        let kept = self.kept.borrow();
+        let kept = self.kept()?;
         let mut end = Anchor { seq: Seq(0), chain: Digest::GENESIS };
         let mut states: BTreeMap<&StreamName, (Tail, F)> = BTreeMap::new();
-        let mut problems = Vec::new();
+        let mut problems: Vec<Problem> = anchor.and_then(not_the_beginning).into_iter().collect();
         for event in &kept.events {
             let (tail, state) = states.entry(&event.stream).or_insert_with(|| (Tail::EMPTY, F::empty(&event.stream)));
             let fault = kept.row(event).fault(kept.store, &event.stream.to_string(), &end.chain, tail);
@@ -204,12 +229,11 @@ impl<F: Fold> Records<F> for MemoryLog<F> {
             let damage = Damage::CutOff { known: known.to_string(), last: end.seq };
             problems.push(Problem::at(end.seq.next().0, damage));
         }
-        let (events, streams) = (end.seq.0, states.len() as u64);
-        Ok(Verification { store: kept.store, anchor: end, events, streams, problems, notes: Vec::new() })
+        Ok(Verification { problems, ..Verification::sound(kept.store, end, states.len() as u64) })
     }
 
     fn export(&self, to: &mut dyn Write, progress: &mut dyn FnMut(Seq)) -> Result<Anchor, ExportError> {
-        let kept = self.kept.borrow();
+        let kept = self.kept()?;
         let anchor = kept.head();
         export::header(to, kept.store, &anchor).map_err(ExportError::Write)?;
         for event in &kept.events {
@@ -261,6 +285,7 @@ impl<F: Fold> MemoryLog<F> {
         let written = write(&mut batch).and_then(|value| Ok((value, batch.end()?)));
         match written {
             Ok((value, end)) => {
+                self.store.set(kept.store);
                 tips.keep(end);
                 Ok(value)
             }

@@ -6,7 +6,8 @@
 //!   same file and changes nothing. [`MemoryLog`] keeps it in memory by the same rules.
 //! - [`Replay`] and [`Follow`] read typed, verified events one by one with constant memory.
 //! - With the feature `conformance`, the module of that name holds the rules that every store keeps, as a suite for one of
-//!   your own.
+//!   your own. What such a store hands out is made with [`Recorded::next`], [`Cursor::pass`], [`Problem::new`] and
+//!   [`Verification::sound`].
 //!
 //! Every event is stored as canonical bytes with a digest bound to store and stream, and two chains: one over the log
 //! ([`Anchor`]), one over each stream ([`Frontier`]). [`Records::verify`] refolds everything and names the first event
@@ -16,6 +17,8 @@
 //! Nothing is ever deleted from a log.
 
 mod batch;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod cursor;
 mod digest;
 mod error;

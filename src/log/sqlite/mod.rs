@@ -366,6 +366,12 @@ impl<F> Reader<F> {
         }
     }
 
+    /// What it reads by, for whoever keeps it as a `dyn Records`.
+    #[must_use]
+    pub fn into_records(self) -> SqliteRecords<F> {
+        self.0
+    }
+
     fn once(path: &Path) -> Result<Self, OpenError> {
         if !is_there(path)? {
             let path = path.to_owned();

@@ -39,6 +39,8 @@ pub struct SqliteRecords<F> {
     store: Cell<StoreId>,
     /// The log has events: its store id can no longer change (a verified import sets it in an empty log).
     settled: Cell<bool>,
+    /// This handle is inside a write transaction of its own.
+    writing: Cell<bool>,
     /// The process that opened it.
     process: u32,
     fold: PhantomData<F>,
@@ -152,6 +154,7 @@ impl<F> SqliteRecords<F> {
             source: RefCell::new(source),
             store: Cell::new(StoreId(uuid::Uuid::nil())),
             settled: Cell::new(false),
+            writing: Cell::new(false),
             process: process::own_id(),
             fold: PhantomData,
         };
@@ -180,6 +183,9 @@ impl<F> SqliteRecords<F> {
         mut read: impl FnMut(&Connection, StoreId) -> Result<T, LogError>,
     ) -> Result<T, LogError> {
         self.at_home()?;
+        if self.writing.get() {
+            return Err(LogError::Busy("an import through this handle goes on".into()));
+        }
         for attempt in 0..ATTEMPTS {
             if self.moved()? {
                 self.reopen()?;
@@ -213,6 +219,11 @@ impl<F> SqliteRecords<F> {
             false => read(conn, store),
             true => Err(LogError::Changed),
         })
+    }
+
+    /// Whether the writer's own transaction lasts; the writer sets it.
+    pub(super) fn writing(&self) -> &Cell<bool> {
+        &self.writing
     }
 
     /// The connection, for the writer's own transaction.

@@ -19,7 +19,7 @@ use super::rows;
 use super::schema::{self, Found};
 use crate::id::{Anchor, Digest, Seq, StoreId, StreamName};
 use crate::log::cursor::{Cursor, Numbered};
-use crate::log::error::{Cause, Damage, LogError, Problem, known_version, readable_key};
+use crate::log::error::{Cause, Damage, LogError, Problem, known_version, not_the_beginning, readable_key};
 use crate::log::row::{Row, Tail};
 use crate::log::verification::{Note, Verification};
 use crate::log::{Fold, digest};
@@ -34,7 +34,7 @@ pub(super) fn whole<F: Fold>(
     anchor: Option<Anchor>,
     progress: &mut dyn FnMut(Seq),
 ) -> Result<Verification, LogError> {
-    let mut problems = Vec::new();
+    let mut problems: Vec<Problem> = anchor.and_then(not_the_beginning).into_iter().collect();
     let mut notes = notes(conn)?;
     let (memos, bad_memos) = memos(conn, store)?;
     let mut refold = Refold::<F>::new(store, memos);

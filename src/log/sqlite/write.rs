@@ -1,6 +1,7 @@
 //! Writing to a log in SQLite: one transaction for an append or an import, allocated and checked inside one
 //! `BEGIN IMMEDIATE`.
 
+use std::cell::Cell;
 use std::io::BufRead;
 
 use rusqlite::Connection;
@@ -65,7 +66,7 @@ impl<F: Fold> SqliteLog<F> {
             self.gate.borrow_mut().enter(began.left()).map_err(|gate::Late| LogError::Busy(Box::new(NotInTime)))?;
         // What is left of the time is for writers that know of no gate.
         conn.busy_timeout(began.left()).map_err(LogError::from)?;
-        let mut change = Change::begin(&conn)?;
+        let mut change = Change::begin(&conn, self.writing())?;
         let store = self.store_now(&conn)?;
         let mut batch = Batch::new(SqliteRows::new(&conn, store)?, store, &mut tips)?;
         let value = write(&mut batch)?;
@@ -90,15 +91,18 @@ impl<F: Fold> SqliteLog<F> {
 #[error("other writers were before this one for all of its time, or one of them is stopped")]
 struct NotInTime;
 
-/// A write transaction; rolled back unless it was committed.
+/// A write transaction; rolled back unless it was committed. While it lasts, this handle answers no other question: it
+/// would see what is not committed.
 struct Change<'c> {
     conn: &'c Connection,
+    writing: &'c Cell<bool>,
 }
 
 impl<'c> Change<'c> {
-    fn begin(conn: &'c Connection) -> Result<Self, LogError> {
+    fn begin(conn: &'c Connection, writing: &'c Cell<bool>) -> Result<Self, LogError> {
         conn.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-        Ok(Self { conn })
+        writing.set(true);
+        Ok(Self { conn, writing })
     }
 
     /// A commit that says "busy" or "full" did not happen; any other error leaves it open.
@@ -114,6 +118,7 @@ impl<'c> Change<'c> {
 
 impl Drop for Change<'_> {
     fn drop(&mut self) {
+        self.writing.set(false);
         if !self.conn.is_autocommit() {
             // An error here means that SQLite rolled back by itself.
             let _ = self.conn.prepare_cached("ROLLBACK").and_then(|mut statement| statement.execute([]));
