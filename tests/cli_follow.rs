@@ -93,6 +93,14 @@ fn append(world: &World, stream: &str, pane: &str) {
     assert_eq!(code(&output), 0, "{output:?}");
 }
 
+/// The last connection of a program that knows nothing of this log's habits takes the WAL away.
+fn without_wal(world: &World) {
+    let raw = rusqlite::Connection::open(world.path("log.db")).expect("SQLite");
+    raw.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("a checkpoint");
+    drop(raw);
+    assert!(!world.path("log.db-wal").exists());
+}
+
 fn log(world: &World, words: &str) -> Vec<String> {
     let output = run(throughline(world).arg("log").args(words.split_whitespace()));
     stdout(&output).lines().map(str::to_owned).collect()
@@ -188,11 +196,7 @@ fn checkpoints_and_a_wal_that_begins_anew_are_not_noticed() {
 fn a_log_without_a_wal_is_followed_into_its_next_one() {
     let world = World::new();
     told(&world);
-    // The last connection of a program that knows nothing of this log's habits takes the WAL away.
-    let raw = rusqlite::Connection::open(world.path("log.db")).expect("SQLite");
-    raw.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("a checkpoint");
-    drop(raw);
-    assert!(!world.path("log.db-wal").exists());
+    without_wal(&world);
     let follower = Follower::start(&world, "--json --from 12");
     assert_eq!(follower.seq(), 12);
     append(&world, "agent/a", "one");
@@ -229,21 +233,37 @@ fn a_log_that_is_not_there_is_an_error_or_waited_for() {
     assert!(waits.contains("waiting for a log at"), "{waits}");
     // What a creation that was cut off leaves.
     std::fs::write(world.path("log.db"), b"").expect("a file");
+    // All of it comes from now on, also what was in it when it came.
+    let other = World::new();
+    told(&other);
+    without_wal(&other);
+    std::fs::rename(other.path("log.db"), world.path("log.db")).expect("put there");
     append(&world, "agent/a", "one");
-    append(&world, "agent/a", "two");
-    assert_eq!((follower.seq(), follower.seq()), (1, 2));
+    assert_eq!((1..=13).map(|_| follower.seq()).collect::<Vec<_>>(), (1..=13).collect::<Vec<_>>());
 }
 
 #[test]
 fn another_file_under_the_name_of_the_log_is_not_followed_in_silence() {
     let world = World::new();
     told(&world);
-    let follower = Follower::start(&world, "--json -n 1");
-    assert_eq!(follower.seq(), 12);
-    std::fs::rename(world.path("log.db"), world.path("old.db")).expect("moved away");
-    let (code, lines, said) = follower.end();
-    assert_eq!((code, lines.len()), (1, 1), "{lines:?}");
-    assert!(lines[0].contains("\"replaced\"") && said[0].contains("; follow the one"), "{said:?}");
+    let other = world.path("other.db");
+    assert_eq!(code(&run_with(throughline(&world).args(["append", "--log"]).arg(&other), "")), 0);
+    for is_replaced in [false, true] {
+        let follower = Follower::start(&world, "--json -n 1");
+        assert_eq!(follower.seq(), 12);
+        let (log, kept) = (world.path("log.db"), world.path("kept.db"));
+        if is_replaced {
+            std::fs::rename(&other, &log).expect("put over it");
+        } else {
+            std::fs::rename(&log, &kept).expect("moved away");
+        }
+        let (code, lines, said) = follower.end();
+        assert_eq!((code, lines.len()), (1, 1), "{lines:?}");
+        assert!(lines[0].contains("\"replaced\"") && said[0].contains("; follow the one"), "{said:?}");
+        if !is_replaced {
+            std::fs::rename(&kept, &log).expect("moved back");
+        }
+    }
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub(crate) fn story() -> Vec<(&'static str, &'static str, Value)> {
             "verdict_given",
             json!({"verdict": "resume", "session": A, "route": "held", "snapshot": digest, "version": 5}),
         ),
-        ("agent/b", "spawned", spawned("s9", "/w/two words\u{1b}[2J\nfake=1")),
+        ("agent/b", "spawned", spawned("s9", "/w/two words\u{1b}[2J\u{202e}\nfake=1")),
         (
             "agent/b",
             "resume_rejected",
@@ -289,7 +289,7 @@ fn what_an_event_says_never_drives_the_terminal() {
     told(&world);
     for words in ["log", "show 8", "show --agent b", "follow --from 1 --until-idle 0"] {
         let seen = out(&world, words);
-        assert!(!seen.contains('\u{1b}'), "{words}: {seen:?}");
+        assert!(!seen.contains(['\u{1b}', '\u{202e}']), "{words}: {seen:?}");
         assert!(seen.contains("two words"), "{words}: {seen}");
     }
     assert_eq!(out(&world, "log").lines().count(), story().len(), "an event is a line, whatever it says");
