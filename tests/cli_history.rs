@@ -166,7 +166,7 @@ fn reversed_is_the_reverse_for_every_filter() {
 fn the_last_events_of_a_long_log_are_the_same_however_many_are_asked_for() {
     let world = World::new();
     let line = |number: usize| {
-        let stream = if number % 5 == 0 { "agent/b" } else { "agent/a" };
+        let stream = if number.is_multiple_of(5) { "agent/b" } else { "agent/a" };
         json!({"stream": stream, "kind": "fresh_intended", "body": {"pane": number.to_string()}}).to_string() + "\n"
     };
     let text: String = (1..=2_600).map(line).collect();
