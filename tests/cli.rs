@@ -11,37 +11,37 @@ use crate::support::{self, A, B, World, transcript};
 const ID: &str = "11111111-1111-4111-8111-111111111111";
 
 /// The command, with nothing of this machine's surroundings.
-fn throughline(world: &World) -> Command {
+pub(crate) fn throughline(world: &World) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_throughline"));
     command.env_clear().env("HOME", world.path("home")).env("THROUGHLINE_LOG", world.path("log.db"));
     command.current_dir(world.path("work"));
     command
 }
 
-fn run(command: &mut Command) -> Output {
+pub(crate) fn run(command: &mut Command) -> Output {
     command.stdin(Stdio::null()).output().expect("the command runs")
 }
 
-fn run_with(command: &mut Command, input: &str) -> Output {
+pub(crate) fn run_with(command: &mut Command, input: &str) -> Output {
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     child.stdin.take().expect("stdin").write_all(input.as_bytes()).expect("it reads");
     child.wait_with_output().expect("it ends")
 }
 
-fn code(output: &Output) -> i32 {
+pub(crate) fn code(output: &Output) -> i32 {
     output.status.code().expect("no signal")
 }
 
-fn stdout(output: &Output) -> String {
+pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).expect("UTF-8")
 }
 
-fn stderr(output: &Output) -> String {
+pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("UTF-8")
 }
 
-fn json_of(output: &Output) -> Value {
+pub(crate) fn json_of(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
@@ -430,7 +430,9 @@ fn completions_and_the_man_page_name_every_command() {
     let world = World::new();
     let script = stdout(&run(throughline(&world).args(["completions", "bash"])));
     let page = stdout(&run(throughline(&world).arg("man")));
-    for command in ["preflight", "bind", "log", "show", "anchor", "verify", "export", "import", "append", "demo"] {
+    for command in
+        ["preflight", "bind", "log", "show", "follow", "anchor", "verify", "export", "import", "append", "demo"]
+    {
         assert!(script.contains(command) && page.contains(command), "{command}");
     }
 }

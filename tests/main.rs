@@ -5,6 +5,8 @@
 #![expect(unreachable_pub, reason = "helpers of a test crate")]
 
 mod cli;
+mod cli_follow;
+mod cli_history;
 mod fuzz_corpus;
 mod laws;
 mod laws_quick;

@@ -3,7 +3,10 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::event::{AgentEvent, AuditEvent, HookEvent};
 
 /// Says, before a coding agent is spawned, whether it will continue the conversation the person sees.
 #[derive(Parser, Debug)]
@@ -49,11 +52,13 @@ pub(super) enum Command {
     /// Adopt an existing conversation as an agent's
     Bind(Bind),
     /// List the events of the log
-    Log(History),
-    /// Show one event with its digests, or what the log knows of one agent
+    Log(Listing),
+    /// Show one event and what it changed, or what the log knows of one agent
     Show(Show),
+    /// Print events as they are appended, by whichever process
+    Follow(Follow),
     /// Print SEQ:CHAIN of the log's end, to be kept elsewhere
-    Anchor,
+    Anchor(Anchor),
     /// Refold the whole log and name the first bad event
     Verify(Verify),
     /// Write the log as NDJSON
@@ -153,17 +158,35 @@ pub(super) struct Bind {
     pub(super) dry_run: bool,
 }
 
+/// Which events.
 #[derive(Args, Debug)]
-pub(super) struct History {
-    /// At most the last N
-    #[arg(short = 'n', value_name = "N")]
-    pub(super) most: Option<usize>,
+pub(super) struct Filter {
     /// Only this agent's streams
     #[arg(long, value_name = "UID")]
     pub(super) agent: Option<String>,
-    /// Only this kind of event
-    #[arg(long, value_name = "KIND")]
-    pub(super) kind: Option<String>,
+    /// Only this kind of event (may be given several times)
+    #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(kinds()))]
+    pub(super) kind: Vec<String>,
+}
+
+/// Every kind of event that this build knows.
+fn kinds() -> Vec<&'static str> {
+    [AgentEvent::KINDS, AuditEvent::KINDS, HookEvent::KINDS].concat()
+}
+
+#[derive(Args, Debug)]
+pub(super) struct Listing {
+    /// At most the last N
+    #[arg(short = 'n', value_name = "N")]
+    pub(super) most: Option<u64>,
+    #[command(flatten)]
+    pub(super) filter: Filter,
+    /// The log as it was when this event was its last
+    #[arg(long, value_name = "SEQ")]
+    pub(super) at: Option<u64>,
+    /// From this event on
+    #[arg(long, value_name = "SEQ")]
+    pub(super) from: Option<u64>,
     /// Newest first
     #[arg(long)]
     pub(super) reversed: bool,
@@ -177,6 +200,37 @@ pub(super) struct Show {
     /// What the log knows of this agent
     #[arg(long, value_name = "UID")]
     pub(super) agent: Option<String>,
+    /// What it knew when this event was its last
+    #[arg(long, value_name = "SEQ", requires = "agent", conflicts_with = "seq")]
+    pub(super) at: Option<u64>,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct Follow {
+    /// From this event on, which may not be there yet; else what comes from now on. To resume: the last one seen, and one
+    #[arg(long, value_name = "SEQ", conflicts_with = "most")]
+    pub(super) from: Option<u64>,
+    /// Begin with the last N
+    #[arg(short = 'n', value_name = "N")]
+    pub(super) most: Option<u64>,
+    #[command(flatten)]
+    pub(super) filter: Filter,
+    /// Wait for a log that is not there yet
+    #[arg(long)]
+    pub(super) wait: bool,
+    /// End when nothing was printed for so long
+    #[arg(long, value_name = "MS")]
+    pub(super) until_idle: Option<u64>,
+    /// End after so long
+    #[arg(long = "for", value_name = "MS")]
+    pub(super) for_ms: Option<u64>,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct Anchor {
+    /// As it was when this event was the log's last
+    #[arg(long, value_name = "SEQ")]
+    pub(super) at: Option<u64>,
 }
 
 #[derive(Args, Debug)]

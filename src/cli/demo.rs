@@ -12,7 +12,7 @@ use crate::cli::args::Demo;
 use crate::cli::ask::ask;
 use crate::cli::error::{Failure, exit};
 use crate::cli::output::Output;
-use crate::cli::{history, store};
+use crate::cli::{listing, store};
 use crate::event::{Route, VerdictWord};
 use crate::id::{AgentId, ProviderName};
 use crate::log::{Import, Log as _, Mode};
@@ -189,7 +189,7 @@ impl Stage<'_> {
 
     fn history(&self, log: &Path) -> Result<(), Failure> {
         self.tell("   The history that the answer rests on:")?;
-        let lines = history::lines(&*store::reader(log)?)?;
+        let lines = listing::all(&*store::reader(log)?, self.output)?;
         self.tell(&indented(&lines))
     }
 

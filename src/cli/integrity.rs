@@ -4,17 +4,24 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::cli::args::Verify;
+use crate::cli::args::{self, Verify};
 use crate::cli::error::{Failure, chain_of, exit};
 use crate::cli::output::Output;
+use crate::cli::showing::event_at;
 use crate::cli::store;
-use crate::id::Anchor;
+use crate::id::{Anchor, Seq};
 use crate::log::Records as _;
 
-/// Prints the log's end.
-pub(super) fn anchor(log: Option<&Path>, output: &Output) -> Result<u8, Failure> {
+/// Prints the log's end, now or at an earlier event.
+pub(super) fn anchor(args: &args::Anchor, log: Option<&Path>, output: &Output) -> Result<u8, Failure> {
     let reader = store::reader(&store::path(log)?)?;
-    let anchor = reader.anchor().map_err(|error| store::of_log(&error))?;
+    let anchor = match args.at {
+        None => reader.anchor().map_err(|error| store::of_log(&error))?,
+        Some(at) => {
+            let event = event_at(&*reader, Seq(at))?;
+            Anchor { seq: event.seq, chain: event.chain }
+        }
+    };
     if output.json {
         output.value(&json!({"schema": 1, "store": reader.store(), "anchor": anchor}))?;
     } else {

@@ -2,17 +2,23 @@
 
 mod args;
 mod ask;
+mod changes;
 mod demo;
 mod error;
 mod exchange;
-mod history;
+mod following;
 mod integrity;
+mod line;
+mod listing;
 mod output;
 mod question;
+mod showing;
 mod store;
+mod walk;
 
 use std::ffi::OsString;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser};
 
 use self::args::{Cli, Command, When};
@@ -42,9 +48,10 @@ fn dispatch(cli: &Cli, output: &Output) -> Result<u8, Failure> {
     match &cli.command {
         Command::Preflight(args) => ask::preflight(args, log, output),
         Command::Bind(args) => ask::bind(args, log, output),
-        Command::Log(args) => history::log(args, log, output),
-        Command::Show(args) => history::show(args, log, output),
-        Command::Anchor => integrity::anchor(log, output),
+        Command::Log(args) => listing::log(args, log, output),
+        Command::Show(args) => showing::show(args, log, output),
+        Command::Follow(args) => following::follow(args, log, output),
+        Command::Anchor(args) => integrity::anchor(args, log, output),
         Command::Verify(args) => integrity::verify(args, log, output),
         Command::Export(args) => exchange::export(args, log, output),
         Command::Import(args) => exchange::import(args, log, output),
@@ -95,8 +102,22 @@ fn usage(error: &clap::Error, arguments: &[OsString]) -> u8 {
     if json {
         let text = error.render().to_string();
         let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-        let _ = output.value(&Failure::usage(first).to_json());
+        let mut failure = Failure::usage(first);
+        if let Some(near) = nearest(error) {
+            failure = failure.next(format!("did you mean {near}?"));
+        }
+        let _ = output.value(&failure.to_json());
     }
     let _ = error.print();
     exit::USAGE
+}
+
+/// The words that clap thinks were meant.
+fn nearest(error: &clap::Error) -> Option<String> {
+    let given = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
+    let found = given.into_iter().find_map(|kind| error.get(kind))?;
+    if let ContextValue::Strings(words) = found {
+        return (!words.is_empty()).then(|| words.join(" or "));
+    }
+    if let ContextValue::String(word) = found { Some(word.clone()) } else { None }
 }

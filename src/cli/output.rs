@@ -1,7 +1,7 @@
 //! Where words go: stdout is data, stderr is talk. A closed pipe ends the command quietly.
 
 use std::fmt::Write as _;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -25,7 +25,9 @@ impl Output {
             When::Always => true,
             When::Never => false,
             When::Auto => {
-                io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+                let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+                let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+                io::stdout().is_terminal() && !is_set("NO_COLOR") && !is_dumb
             }
         };
         Self { json, quiet, verbose, colour: colour && !json }
@@ -43,6 +45,12 @@ impl Output {
         out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(stdout_failure)
     }
 
+    /// Data in many pieces. On a terminal each is seen at once; elsewhere they are written in blocks.
+    #[expect(clippy::unused_self, reason = "data goes out through the output")]
+    pub(super) fn lines(&self) -> Lines {
+        Lines { out: BufWriter::new(io::stdout()), at_once: io::stdout().is_terminal() }
+    }
+
     /// One line of JSON.
     pub(super) fn value(&self, value: &Value) -> Result<(), Failure> {
         self.data(&format!("{value}\n"))
@@ -56,7 +64,8 @@ impl Output {
         }
     }
 
-    fn paint(&self, code: &str, text: &str) -> String {
+    /// In a colour, where there are colours.
+    pub(super) fn paint(&self, code: &str, text: &str) -> String {
         if self.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.into() }
     }
 
@@ -131,6 +140,23 @@ impl Output {
     }
 }
 
+/// Data on its way out. [`Lines::finish`] says whether all of it went.
+pub(super) struct Lines {
+    out: BufWriter<io::Stdout>,
+    at_once: bool,
+}
+
+impl Lines {
+    pub(super) fn print(&mut self, text: &str) -> Result<(), Failure> {
+        self.out.write_all(text.as_bytes()).map_err(stdout_failure)?;
+        if self.at_once { self.finish() } else { Ok(()) }
+    }
+
+    pub(super) fn finish(&mut self) -> Result<(), Failure> {
+        self.out.flush().map_err(stdout_failure)
+    }
+}
+
 /// Counts on stderr while something long goes on: only on a terminal, a few times a second.
 pub(super) struct Progress {
     what: &'static str,
@@ -172,9 +198,15 @@ pub(super) fn code_of(word: VerdictWord) -> u8 {
 /// Text from elsewhere, with control and direction characters made visible: a hostile name must not drive the terminal.
 pub(super) fn visible(text: &str) -> String {
     let hidden = |c: char| {
-        c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        let turns =
+            matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        c.is_control() || turns
     };
-    text.chars().map(|c| if hidden(c) { c.escape_unicode().to_string() } else { c.to_string() }).collect()
+    let mut seen = String::with_capacity(text.len());
+    for c in text.chars() {
+        if hidden(c) { seen.extend(c.escape_unicode()) } else { seen.push(c) }
+    }
+    seen
 }
 
 /// The failure of a write to stdout. A closed pipe is the reader's choice and no failure worth words.

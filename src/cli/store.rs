@@ -65,7 +65,7 @@ fn of_class(class: Class, error: &(dyn std::error::Error + 'static)) -> Failure 
     Failure::of(word, code, error).or_next(next)
 }
 
-fn of_open(path: &Path, error: &OpenError) -> Failure {
+pub(super) fn of_open(path: &Path, error: &OpenError) -> Failure {
     let mut failure = if matches!(error, OpenError::NotALog { .. }) {
         Failure::of("corrupt", exit::CORRUPT, error).or_next("name another file with --log, or restore this one")
     } else {

@@ -164,7 +164,7 @@ impl<F: Fold> Records<F> for MemoryLog<F> {
         let kept = self.kept()?;
         let mut state = F::empty(stream);
         for event in kept.of(stream) {
-            take(&mut state, event)?;
+            event.fold_into(&mut state)?;
         }
         Ok((kept.tail(stream).of(stream), state))
     }
@@ -211,7 +211,7 @@ impl<F: Fold> Records<F> for MemoryLog<F> {
             let applied = if fault.is_some() {
                 Err(Problem::at(event.seq.0, Damage::Edited).of(&event.stream).into())
             } else {
-                take(state, event)
+                event.fold_into(state)
             };
             if let Err(LogError::Damaged(problem)) = applied {
                 problems.push(*problem);
@@ -242,12 +242,6 @@ impl<F: Fold> Records<F> for MemoryLog<F> {
         }
         to.flush().map(|()| anchor).map_err(ExportError::Write)
     }
-}
-
-/// Folds one event.
-fn take<F: Fold>(state: &mut F, event: &Recorded) -> Result<(), LogError> {
-    let applied = state.apply(&event.event);
-    applied.map_err(|source| Problem::at(event.seq.0, Damage::Illegal(Box::new(source))).of(&event.stream).into())
 }
 
 impl<F: Fold> Log<F> for MemoryLog<F> {
@@ -330,7 +324,7 @@ impl<F: Fold> Rows<F> for Draft<'_> {
     fn load(&self, stream: &StreamName) -> Result<Loaded<F>, LogError> {
         let mut state = F::empty(stream);
         for event in self.0.of(stream) {
-            take(&mut state, event)?;
+            event.fold_into(&mut state)?;
         }
         Ok(Loaded { tail: self.0.tail(stream), state, memo: 0 })
     }

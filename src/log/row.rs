@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::Fold;
 use super::digest::{self, Content};
-use super::error::{Damage, Problem};
+use super::error::{Damage, LogError, Problem};
 use crate::event::Event;
 use crate::event::canonical::CanonicalError;
 use crate::id::{Anchor, Digest, Frontier, Seq, StoreId, StreamName, Version};
@@ -183,6 +184,16 @@ impl Recorded {
             chain: digest::link(&log.chain, &record),
             stream_chain: digest::stream_link(&stream.chain, &record),
         })
+    }
+
+    /// Takes the event into the state of its stream, as it was after the events before it.
+    ///
+    /// # Errors
+    ///
+    /// [`LogError::Damaged`] names the event where the fold refuses it; the state is not used again then.
+    pub fn fold_into<F: Fold>(&self, state: &mut F) -> Result<(), LogError> {
+        let illegal = |source| Problem::at(self.seq.0, Damage::Illegal(Box::new(source))).of(&self.stream);
+        state.apply(&self.event).map_err(|source| illegal(source).into())
     }
 
     pub(super) fn of(row: &Row<'_>, stream: &Arc<StreamName>) -> Result<Self, Problem> {

@@ -12,6 +12,7 @@
 //! | [`process`] | who runs, since when; who we are |
 //! | [`clock`] | the wall clock, for people: no decision reads it |
 //! | [`mod@write`] | new files and folders; it never replaces what is there |
+//! | [`stdout`] | whether anybody still reads what this process writes |
 //! | [`environment`] | variables, the home directory, the working directory |
 //!
 //! Doors that only look are plain functions over the real machine, since decisions never see them: they see the *answers*
@@ -21,5 +22,6 @@ pub mod clock;
 pub mod environment;
 pub mod files;
 pub mod process;
+pub mod stdout;
 pub mod worktrees;
 pub mod write;
