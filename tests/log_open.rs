@@ -397,3 +397,29 @@ fn a_clock_that_was_set_back_changes_nothing_but_the_time_that_is_shown() {
     assert_eq!(seen, [(1, 1_000), (2, 500), (3, -7), (4, i64::MIN), (5, i64::MAX), (6, 0)]);
     assert!(problems(&log, None).is_empty());
 }
+
+#[test]
+fn a_log_that_is_replaced_while_it_is_open_is_followed_by_readers_and_refused_by_its_writer() {
+    let (place, other) = (Place::new(), Place::new());
+    let log = filled(&place, 10);
+    let reader = Reader::open(&place.path()).unwrap();
+    drop(filled(&other, 20));
+    let aside = |suffix: &str| place.dir.path().join(format!("old.db{suffix}"));
+    let of = |place: &Place, suffix: &str| place.dir.path().join(format!("log.db{suffix}"));
+    for suffix in ["", "-wal", "-shm"] {
+        std::fs::rename(of(&place, suffix), aside(suffix)).unwrap();
+    }
+    let result = log.append(&[entry("agent/a", Expectation::Any, vec![blank()])], &Append::at(1));
+    assert!(matches!(result, Err(AppendError::Log(LogError::Replaced))), "{result:?}");
+    assert!(matches!(reader.anchor(), Err(LogError::Replaced)));
+    for suffix in ["", "-wal"] {
+        std::fs::copy(of(&other, suffix), of(&place, suffix)).unwrap();
+    }
+    assert_eq!(reader.anchor().unwrap().seq.0, 20);
+    assert!(problems(&reader, None).is_empty());
+    assert!(matches!(log.anchor(), Err(LogError::Replaced)));
+    let result = log.append(&[entry("agent/a", Expectation::Any, vec![blank()])], &Append::at(1));
+    assert!(matches!(result, Err(AppendError::Log(LogError::Replaced))), "{result:?}");
+    // Nothing went anywhere.
+    assert_eq!([place.path(), aside("")].map(|path| Reader::open(&path).unwrap().anchor().unwrap().seq.0), [20, 10]);
+}

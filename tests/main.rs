@@ -5,6 +5,7 @@
 #![expect(unreachable_pub, reason = "helpers of a test crate")]
 
 mod cli;
+mod cli_busy;
 mod cli_follow;
 mod cli_history;
 mod fuzz_corpus;

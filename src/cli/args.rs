@@ -78,6 +78,14 @@ pub(super) enum Command {
     Man,
 }
 
+/// How a command writes to the log.
+#[derive(Args, Debug)]
+pub(super) struct Writing {
+    /// How long to wait for other writers before the answer is "busy, try again" (75)
+    #[arg(long, value_name = "MS", default_value_t = 5_000)]
+    pub(super) busy_ms: u64,
+}
+
 /// What will be spawned. Defaults are what the provider itself would use here.
 #[derive(Args, Debug)]
 pub(super) struct Question {
@@ -144,6 +152,8 @@ pub(super) struct Preflight {
     /// Exit with 0 whatever the verdict
     #[arg(long)]
     pub(super) exit_zero: bool,
+    #[command(flatten)]
+    pub(super) writing: Writing,
 }
 
 #[derive(Args, Debug)]
@@ -156,6 +166,8 @@ pub(super) struct Bind {
     /// Print the events instead of appending them
     #[arg(long)]
     pub(super) dry_run: bool,
+    #[command(flatten)]
+    pub(super) writing: Writing,
 }
 
 /// Which events.
@@ -257,6 +269,8 @@ pub(super) struct Import {
     /// Hand-written lines: only stream, kind, body, at_ms
     #[arg(long)]
     pub(super) unverified: bool,
+    #[command(flatten)]
+    pub(super) writing: Writing,
 }
 
 #[derive(Args, Debug)]
@@ -270,6 +284,8 @@ pub(super) struct Append {
     /// A repeated append with this key returns the first one's result
     #[arg(long, value_name = "KEY")]
     pub(super) key: Option<String>,
+    #[command(flatten)]
+    pub(super) writing: Writing,
 }
 
 #[derive(Args, Debug)]

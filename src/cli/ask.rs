@@ -27,18 +27,24 @@ pub(super) fn preflight(args: &Preflight, log: Option<&Path>, output: &Output) -
     let ledger = ledger_for(&path, &request, output)?;
     let receipt = ask(&ledger, &request)?;
     let duration_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
-    if args.record {
-        record(&path, &receipt)?;
-    }
+    // The verdict is the answer, whether or not it could be recorded.
+    let unrecorded = if args.record { record(&path, args.writing.busy_ms, &receipt).err() } else { None };
     if output.json {
         let mut value = receipt.to_json().map_err(|error| Failure::of("json", exit::ERROR, &error))?;
         value["duration_us"] = json!(duration_us);
+        if args.record {
+            value["recorded"] = json!(unrecorded.is_none());
+        }
         if output.verbose {
             value["observations"] = json!(receipt.snapshot());
         }
         output.value(&value)?;
     } else {
         output.data(&output.verdict(&receipt))?;
+    }
+    if let Some(failure) = unrecorded {
+        output.say(&format!("throughline: the verdict was not recorded: {}", failure.sentence()));
+        return Ok(failure.code);
     }
     Ok(if args.exit_zero { exit::OK } else { code_of(receipt.verdict().verdict) })
 }
@@ -71,7 +77,7 @@ fn real_view() -> Result<RealView, Failure> {
     Ok(RealView::new(clock::now_ms(), own))
 }
 
-fn record(path: &Path, receipt: &Receipt) -> Result<(), Failure> {
+fn record(path: &Path, busy_ms: u64, receipt: &Receipt) -> Result<(), Failure> {
     let Some(uid) = receipt.request().agent.clone() else { return Ok(()) };
     let verdict = receipt.verdict();
     let agent = StreamName::Agent(uid.clone());
@@ -84,7 +90,7 @@ fn record(path: &Path, receipt: &Receipt) -> Result<(), Failure> {
         version: version.map_or(0, |frontier| frontier.version.0),
     };
     let entry = Entry { stream: StreamName::Audit(uid), expected: Expectation::Any, events: vec![event.into()] };
-    let log = store::writer(path)?;
+    let log = store::writer(path, busy_ms)?;
     log.append(&[entry], &Append::at(store::now_ms())).map_err(|error| store::of_append(&error))?;
     Ok(())
 }
@@ -123,7 +129,7 @@ pub(super) fn bind(args: &Bind, log: Option<&Path>, output: &Output) -> Result<u
     let frontier = ledger.streams.iter().flatten().find(|frontier| frontier.stream == stream).cloned();
     let expected = frontier.as_ref().map_or(Expectation::Version(crate::id::Version(0)), Expectation::from);
     let entry = Entry { stream, expected, events };
-    let log = store::writer(&path)?;
+    let log = store::writer(&path, args.writing.busy_ms)?;
     let appended = log.append(&[entry], &Append::at(store::now_ms())).map_err(|error| store::of_append(&error))?;
     if output.json {
         output.value(&json!({"schema": 1, "agent": uid, "head": to, "anchor": appended.anchor}))?;

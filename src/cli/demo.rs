@@ -264,7 +264,7 @@ impl Scene {
         let path = Path::new(&self.config_dir).with_file_name("log.db");
         let lines = lines.replace("AGENT", agent);
         let import = Import { mode: Mode::Unverified, at_ms: store::now_ms() };
-        store::writer(&path)?
+        store::writer(&path, 5_000)?
             .import(&mut lines.as_bytes(), &import, &mut |_| {})
             .map_err(|error| store::of_import(&error, Mode::Unverified))?;
         Ok(path)

@@ -48,7 +48,7 @@ pub(super) fn export(args: &args::Export, log: Option<&Path>, output: &Output) -
 pub(super) fn import(args: &args::Import, log: Option<&Path>, output: &Output) -> Result<u8, Failure> {
     let mut from = input(&args.file)?;
     let path = store::path(log)?;
-    let writer = store::writer(&path)?;
+    let writer = store::writer(&path, args.writing.busy_ms)?;
     let mode = match (args.as_new, args.unverified) {
         (true, _) => Mode::AsNew,
         (false, true) => Mode::Unverified,
@@ -101,7 +101,7 @@ pub(super) fn append(args: &args::Append, log: Option<&Path>, output: &Output) -
             Some(_) | None => entries.push(Entry { stream, expected: Expectation::Any, events: vec![event] }),
         }
     }
-    let writer = store::writer(&store::path(log)?)?;
+    let writer = store::writer(&store::path(log)?, args.writing.busy_ms)?;
     let append = Append { at_ms: store::now_ms(), key, unfenced: false };
     let appended = writer.append(&entries, &append).map_err(|error| store::of_append(&error))?;
     if output.json {

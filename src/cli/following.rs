@@ -102,7 +102,11 @@ impl Following<'_> {
                         return Ok(exit::OK);
                     }
                 }
-                Err(error) => return Err(store::of_log(&error)),
+                Err(error) => {
+                    // Another file is no damage of this one.
+                    self.is_still_there()?;
+                    return Err(store::of_log(&error));
+                }
             }
         }
     }

@@ -42,8 +42,8 @@ pub(super) fn reader(path: &Path) -> Result<Reader, Failure> {
 }
 
 /// Opens for writing; creates it where it is not.
-pub(super) fn writer(path: &Path) -> Result<SqliteLog<State>, Failure> {
-    SqliteLog::open(path, &Opening::default()).map_err(|error| of_open(path, &error))
+pub(super) fn writer(path: &Path, busy_ms: u64) -> Result<SqliteLog<State>, Failure> {
+    SqliteLog::open(path, &Opening { busy_ms, ..Opening::default() }).map_err(|error| of_open(path, &error))
 }
 
 pub(super) fn now_ms() -> i64 {

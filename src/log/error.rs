@@ -183,6 +183,9 @@ pub enum LogError {
     /// The result of an earlier commit through this handle is not known: what it knows of the log may be wrong.
     #[error("an earlier commit through this handle failed while it was made durable; open the log again")]
     Poisoned,
+    /// Another file lies where the log was, or none: what is written to the old one, nobody reads.
+    #[error("the log's file was removed or replaced while it was open; open it again")]
+    Replaced,
     /// The handle was opened by another process and came here by a fork: its locks did not.
     #[error("this handle was opened by another process, before a fork; open the log in this one")]
     Forked,
@@ -207,7 +210,7 @@ impl LogError {
             Self::Corrupt(_) | Self::Damaged(_) => Class::Corrupt,
             Self::Io { source, .. } => class_of(source),
             Self::Forked => Class::Refused,
-            Self::Machine(_) | Self::Poisoned => Class::Io,
+            Self::Machine(_) | Self::Poisoned | Self::Replaced => Class::Io,
         }
     }
 
@@ -223,6 +226,7 @@ impl LogError {
             | Self::Corrupt(_)
             | Self::Machine(_)
             | Self::Poisoned
+            | Self::Replaced
             | Self::Forked
             | Self::Io { .. } => None,
         }

@@ -14,8 +14,9 @@ use super::row::Recorded;
 use super::{Fold, Records};
 use crate::id::Seq;
 
-/// How many events one read takes.
+/// How many events one read takes, and how many bytes of bodies.
 const PAGE: usize = 256;
+const PAGE_BYTES: usize = 1024 * 1024;
 
 /// How often a log is looked at for new events.
 const POLL: Duration = Duration::from_millis(20);
@@ -147,11 +148,16 @@ impl<'l, F: Fold> Pages<'l, F> {
     /// The next event up to `last`; nothing at the end.
     fn next(&mut self, last: Seq) -> Option<Result<Recorded, LogError>> {
         if self.page.is_empty() && self.failed.is_none() && self.cursor.next() <= last {
-            let page = &mut self.page;
+            let (page, mut bytes) = (&mut self.page, 0);
             let read = self.records.read(&mut self.cursor, &mut |event| {
+                bytes += event.body.len();
                 let is_last = event.seq >= last;
                 page.push_back(event);
-                if is_last || page.len() >= PAGE { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                if is_last || page.len() >= PAGE || bytes >= PAGE_BYTES {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
             });
             self.failed = read.err();
         }

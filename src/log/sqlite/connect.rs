@@ -17,7 +17,7 @@ const READER_BUSY_MS: u64 = 5_000;
 #[derive(Debug)]
 pub(super) enum Source {
     /// As SQLite does it, with locks.
-    Shared(#[expect(dead_code, reason = "it is given back when dropped")] Held),
+    Shared(Held),
     /// Without locks and without files of its own, as long as there is no WAL and the file stays what it was.
     Immutable(Stamp),
     /// Through a copy of one moment, as long as the log stays what it was. Held so that it lives as long as the connection
@@ -26,16 +26,17 @@ pub(super) enum Source {
 }
 
 impl Source {
-    /// Whether what is read without locks is no longer what it was.
+    /// Whether another file lies there now, or what is read without locks is no longer what it was.
     pub(super) fn moved(&self, path: &Path) -> Result<bool, LogError> {
-        let stamp = |path: &Path| place::stamp(path).map_err(|source| LogError::Io { verb: "looked at", source });
+        let io = |source| LogError::Io { verb: "looked at", source };
+        let stamp = |path: &Path| place::stamp(path).map_err(io);
         match self {
-            Self::Shared(_) => Ok(false),
+            Self::Shared(held) => held.is_at(path).map(|is_there| !is_there).map_err(io),
             Self::Immutable(then) => {
                 let wal = stamp(&place::beside(path, "-wal"))?;
                 Ok(wal.is_some_and(|wal| wal.bytes > 0) || stamp(path)? != Some(*then))
             }
-            Self::Copied(copy) => copy.is_old().map_err(|source| LogError::Io { verb: "looked at", source }),
+            Self::Copied(copy) => copy.is_old().map_err(io),
         }
     }
 }

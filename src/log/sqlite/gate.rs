@@ -22,7 +22,7 @@ use super::place;
 use crate::world::process;
 
 /// How long a writer may go on before those that wait.
-const TURN: Duration = Duration::from_millis(5);
+const TURN: Duration = Duration::from_millis(8);
 
 /// How often a lock is tried where no thread can be had to wait for it.
 const POLL: Duration = Duration::from_millis(1);

@@ -285,7 +285,7 @@ impl<F> SqliteLog<F> {
         set_journal(&conn, journal, opening.busy_ms).map_err(located)?;
         place::sync(&real).map_err(io("made durable"))?;
         settle(&real, &conn, opening.busy_ms).map_err(located)?;
-        let records = SqliteRecords::new(real, conn, Source::Shared(held)).map_err(located)?;
+        let records = SqliteRecords::new(real, conn, Source::Shared(held), true).map_err(located)?;
         let gate = RefCell::new(Gate::beside(records.path()));
         let (tips, busy_ms, poisoned) = (RefCell::default(), opening.busy_ms, Cell::new(false));
         let log = Self { records, journal, tips, gate, busy_ms, poisoned };
@@ -385,7 +385,7 @@ impl<F> Reader<F> {
         if !is_log(path, &conn)? {
             return Err(OpenError::NotThere { path: path.to_owned() });
         }
-        SqliteRecords::new(real, conn, source).map(Self).map_err(located)
+        SqliteRecords::new(real, conn, source, false).map(Self).map_err(located)
     }
 }
 
@@ -467,7 +467,7 @@ mod tests {
         name(&log.conn(), 2, other).unwrap();
         assert!(place::stamp(&place::beside(&path, "-wal")).unwrap().unwrap().bytes > 0);
         let copied = copied(log.path()).unwrap();
-        let records = SqliteRecords::<State>::new(log.path().to_owned(), copied.0, copied.1).unwrap();
+        let records = SqliteRecords::<State>::new(log.path().to_owned(), copied.0, copied.1, false).unwrap();
         assert_eq!(records.store(), other);
         assert_eq!(records.anchor().unwrap(), log.anchor().unwrap());
     }

@@ -79,6 +79,13 @@ impl Held {
     }
 }
 
+impl Held {
+    /// Whether the file still lies there.
+    pub(super) fn is_at(&self, path: &Path) -> io::Result<bool> {
+        Ok(stamp(path)?.is_some_and(|found| (found.device, found.inode) == self.0))
+    }
+}
+
 impl Drop for Held {
     fn drop(&mut self) {
         let mut open = open_files();

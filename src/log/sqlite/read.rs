@@ -16,7 +16,7 @@ use rusqlite::Connection;
 
 use super::connect::{Source, reading};
 use super::row::{self, cell, columns, place as place_in};
-use super::{memo, schema, verify};
+use super::{memo, place, schema, verify};
 use crate::id::{Anchor, Frontier, Seq, StoreId, StreamName, Version};
 use crate::log::cursor::Cursor;
 use crate::log::error::{Damage, LogError, Problem};
@@ -41,6 +41,8 @@ pub struct SqliteRecords<F> {
     settled: Cell<bool>,
     /// This handle is inside a write transaction of its own.
     writing: Cell<bool>,
+    /// It writes too.
+    is_writer: bool,
     /// The process that opened it.
     process: u32,
     fold: PhantomData<F>,
@@ -146,7 +148,7 @@ impl<F: Fold> Records<F> for SqliteRecords<F> {
 }
 
 impl<F> SqliteRecords<F> {
-    pub(super) fn new(path: PathBuf, conn: Connection, source: Source) -> Result<Self, LogError> {
+    pub(super) fn new(path: PathBuf, conn: Connection, source: Source, is_writer: bool) -> Result<Self, LogError> {
         conn.set_prepared_statement_cache_capacity(64);
         let records = Self {
             path,
@@ -155,6 +157,7 @@ impl<F> SqliteRecords<F> {
             store: Cell::new(StoreId(uuid::Uuid::nil())),
             settled: Cell::new(false),
             writing: Cell::new(false),
+            is_writer,
             process: process::own_id(),
             fold: PhantomData,
         };
@@ -188,7 +191,7 @@ impl<F> SqliteRecords<F> {
         }
         for attempt in 0..ATTEMPTS {
             if self.moved()? {
-                self.reopen()?;
+                self.follow()?;
             }
             let conn = Rc::clone(&self.conn.borrow());
             let result = Span::begin(&conn).and_then(|_span| {
@@ -199,8 +202,8 @@ impl<F> SqliteRecords<F> {
             match &result {
                 // What a crash left half-done since it was opened cannot be rolled back here: read it through a copy.
                 Err(LogError::ReadOnly(_)) if attempt == 0 && matches!(*source, Source::Shared(_)) => {}
-                // A copy is of one moment after this call began, whatever happens to the log meanwhile.
-                _ if matches!(*source, Source::Copied(_)) || !source.moved(&self.path)? => return result,
+                // With locks it is one moment, and so is a copy, whatever happens to the log meanwhile.
+                _ if !matches!(*source, Source::Immutable(_)) || !source.moved(&self.path)? => return result,
                 _ => continue,
             }
             drop(source);
@@ -244,8 +247,14 @@ impl<F> SqliteRecords<F> {
         Ok(self.store.get())
     }
 
-    /// Whether files that are read without locks are no longer what they were.
-    fn moved(&self) -> Result<bool, LogError> {
+    /// Goes where the log is now. A writer does not: what it acknowledged is in the file that it had.
+    fn follow(&self) -> Result<(), LogError> {
+        let is_gone = matches!(place::stamp(&self.path), Ok(None));
+        if self.is_writer || is_gone { Err(LogError::Replaced) } else { self.reopen() }
+    }
+
+    /// Whether another file lies there now, or what is read without locks is no longer what it was.
+    pub(super) fn moved(&self) -> Result<bool, LogError> {
         self.source.borrow().moved(&self.path)
     }
 

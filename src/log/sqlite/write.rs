@@ -64,6 +64,9 @@ impl<F: Fold> SqliteLog<F> {
         let began = Patience::of(self.busy_ms);
         let pass =
             self.gate.borrow_mut().enter(began.left()).map_err(|gate::Late| LogError::Busy(Box::new(NotInTime)))?;
+        if self.moved()? {
+            return Err(LogError::Replaced.into());
+        }
         // What is left of the time is for writers that know of no gate.
         conn.busy_timeout(began.left()).map_err(LogError::from)?;
         let mut change = Change::begin(&conn, self.writing())?;
