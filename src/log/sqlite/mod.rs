@@ -5,7 +5,7 @@
 //! **Writing.** WAL and `synchronous=FULL`, so that an acknowledged append survives a power cut; on a network file system,
 //! where several machines have no common shared memory, the rollback journal instead ([`SqliteLog::journal`] says so). No
 //! checkpoint runs inside an append and none at close: the WAL is copied back when a writer opens the log and finds it
-//! larger than [`WAL_BYTES_AT_OPEN`], and by a writer that stays open after an append that finds it larger than
+//! larger than [`WAL_BYTES_AT_OPEN`], and by a thread beside a writer that stays open once it is larger than
 //! [`WAL_BYTES_AT_APPEND`]. Between the two [`SqliteLog::checkpoint`] is the caller's to call.
 //!
 //! **Reading** creates nothing but SQLite's own `-shm` beside a WAL that is there. A log without a WAL is read as an
@@ -13,6 +13,7 @@
 //! copy, which is taken anew once the log is no longer what was copied.
 
 mod connect;
+mod copying;
 mod file;
 mod gate;
 mod memo;
@@ -31,6 +32,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::OpenFlags;
 
 use self::connect::{Source, connect, reading};
+use self::copying::{Copying, passive, wal_is_above};
 use self::file::{found, is_log, is_there, is_too_old, set_journal, settle};
 use self::gate::Gate;
 use self::place::{Held, Patience};
@@ -42,7 +44,7 @@ use crate::id::StoreId;
 /// A WAL that is larger than this when a writer opens the log is copied back then.
 pub const WAL_BYTES_AT_OPEN: u64 = 4 * 1024 * 1024;
 
-/// A WAL that an open writer finds larger than this after an append is copied back then.
+/// A WAL that an open writer finds larger than this after an append is copied back beside it.
 pub const WAL_BYTES_AT_APPEND: u64 = 64 * 1024 * 1024;
 
 /// How long a reader waits for an empty file to become a log.
@@ -212,6 +214,7 @@ pub struct SqliteLog<F> {
     journal: Journal,
     tips: RefCell<Tips<F>>,
     gate: RefCell<Gate>,
+    copying: RefCell<Copying>,
     /// How long a write waits for others.
     busy_ms: u64,
     /// A commit's result is not known: nothing more is written through this handle.
@@ -288,8 +291,11 @@ impl<F> SqliteLog<F> {
         let records = SqliteRecords::new(real, conn, Source::Shared(held), true).map_err(located)?;
         let gate = RefCell::new(Gate::beside(records.path()));
         let (tips, busy_ms, poisoned) = (RefCell::default(), opening.busy_ms, Cell::new(false));
-        let log = Self { records, journal, tips, gate, busy_ms, poisoned };
-        log.checkpoint_above(WAL_BYTES_AT_OPEN);
+        let log = Self { records, journal, tips, gate, copying: RefCell::default(), busy_ms, poisoned };
+        if wal_is_above(log.path(), WAL_BYTES_AT_OPEN) {
+            // Not worth an error: a later one will.
+            let _ = log.checkpoint();
+        }
         Ok(log)
     }
 
@@ -306,16 +312,7 @@ impl<F> SqliteLog<F> {
     /// [`LogError`] when the log cannot be written. Every acknowledged event is where it was.
     pub fn checkpoint(&self) -> Result<(), LogError> {
         self.at_home()?;
-        self.conn().query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
-        Ok(())
-    }
-
-    /// Copies the WAL back if it is larger than this. Not worth an error: a later one will.
-    fn checkpoint_above(&self, bytes: u64) {
-        let wal = place::stamp(&place::beside(self.path(), "-wal"));
-        if wal.is_ok_and(|wal| wal.is_some_and(|wal| wal.bytes > bytes)) {
-            let _ = self.checkpoint();
-        }
+        passive(&self.conn())
     }
 }
 
