@@ -97,6 +97,20 @@ fn a_writer_that_was_stopped_goes_on_where_it_was() {
 }
 
 #[test]
+fn no_wait_and_any_wait_are_waits() {
+    let place = Place::new();
+    for busy_ms in [0, u64::MAX] {
+        tried(&impatient(&place, busy_ms)).0.unwrap();
+    }
+    let mut holder = inside(&place);
+    let (result, took) = tried(&impatient(&place, 0));
+    assert!(matches!(&result, Err(AppendError::Log(error)) if error.class() == Class::Busy), "{result:?}");
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+}
+
+#[test]
 fn handles_of_one_process_take_turns() {
     let place = Place::new();
     drop(place.log());

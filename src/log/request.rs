@@ -152,8 +152,11 @@ pub enum AppendError {
     #[error("an append inside a read of the same log is not possible; end the read first")]
     InsideRead,
     /// The device failed while the result was being made durable: the events may be in the log, now or after a restart,
-    /// all of them or none. Read again before trying again, or send the same request with the same key.
-    #[error("it is not known whether the events are in the log; read it again, or repeat the request with its key")]
+    /// all of them or none. Nothing more is written through this handle; open the log again, which makes certain what is
+    /// there, and read it, or send the same request with the same key.
+    #[error(
+        "it is not known whether the events are in the log; open it again and read it, or repeat the request with its key"
+    )]
     UnknownCommit(#[source] Cause),
     /// The log could not be read or written.
     #[error("nothing was appended")]

@@ -44,7 +44,7 @@ impl Source {
 /// A connection with every setting of this log.
 pub(super) fn connect(target: &Path, flags: OpenFlags, busy_ms: u64) -> Result<Connection, LogError> {
     let conn = Connection::open_with_flags(target, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    conn.busy_timeout(Duration::from_millis(busy_ms))?;
+    conn.busy_timeout(Duration::from_millis(busy_ms.min(place::LONGEST_MS)))?;
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;

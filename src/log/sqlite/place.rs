@@ -263,12 +263,15 @@ pub(super) fn network(_path: &Path) -> io::Result<Option<&'static str>> {
     Ok(None)
 }
 
+/// Nobody waits longer than 24 days: it is what SQLite can be told.
+pub(super) const LONGEST_MS: u64 = i32::MAX.unsigned_abs() as u64;
+
 /// A wait with an end.
 pub(super) struct Patience(Instant);
 
 impl Patience {
     pub(super) fn of(ms: u64) -> Self {
-        Self(Instant::now() + Duration::from_millis(ms))
+        Self(Instant::now() + Duration::from_millis(ms.min(LONGEST_MS)))
     }
 
     /// What is left of it.
