@@ -69,9 +69,19 @@ impl Raw {
         self.conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())).expect("a checkpoint");
     }
 
+    /// Runs of events, each in a stream of its own.
+    pub(crate) fn append_runs(&mut self, first: usize, streams: usize, run: usize) {
+        let at = (first..first + streams).flat_map(|stream| std::iter::repeat_n(stream, run));
+        self.append_to(at);
+    }
+
     pub(crate) fn append(&mut self, from: usize, count: usize) {
+        self.append_to(from..from + count);
+    }
+
+    fn append_to(&mut self, streams: impl Iterator<Item = usize>) {
         self.conn.execute_batch("BEGIN IMMEDIATE").expect("begin");
-        for index in from..from + count {
+        for index in streams {
             let stream = index % STREAMS;
             self.versions[stream] += 1;
             let mut statement = self
@@ -91,8 +101,13 @@ pub(crate) fn entry_for(number: usize) -> Entry {
     Entry { stream: stream(number), expected: Expectation::Any, events: vec![event()] }
 }
 
+/// So many events for one stream.
+pub(crate) fn burst(index: usize, events: usize) -> Entry {
+    Entry { stream: stream(index), expected: Expectation::Any, events: vec![event(); events] }
+}
+
 /// What one call of append is given: made before the clock runs, as the raw side's bytes are.
-pub(crate) fn entries(from: usize, count: usize) -> Vec<Entry> {
+fn entries(from: usize, count: usize) -> Vec<Entry> {
     let event = event();
     (from..from + count)
         .map(|index| Entry { stream: stream(index), expected: expected(index), events: vec![event.clone()] })

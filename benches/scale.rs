@@ -14,10 +14,12 @@ use throughline::log::{Opening, Reader, Records as _, Replay, SqliteLog};
 use throughline::provider::ConfigDir;
 use throughline::world::{clock, process};
 
-use crate::log::{Raw, append, entries};
+use crate::log::{Raw, append, burst};
 
 const ROLE: &str = "THROUGHLINE_BENCH_SCALE";
+/// Events of a commit: of ten streams, a run of a hundred of each, as what belongs together comes together.
 const A_COMMIT: usize = 1_000;
+const A_RUN: usize = 100;
 
 /// Runs one step if this process is to.
 pub(crate) fn is_step() -> bool {
@@ -31,14 +33,14 @@ pub(crate) fn is_step() -> bool {
         "append" => {
             let log = SqliteLog::<State>::open(&path, &Opening::default()).expect("a log");
             for from in (0..count).step_by(A_COMMIT) {
-                append(&log, &entries(from, A_COMMIT));
+                append(&log, &bursts(from / A_RUN, A_COMMIT / A_RUN));
             }
             log.checkpoint().expect("a checkpoint");
         }
         "raw-append" => {
             let mut raw = Raw::new(&raw);
             for from in (0..count).step_by(A_COMMIT) {
-                raw.append(from, A_COMMIT);
+                raw.append_runs(from / A_RUN, A_COMMIT / A_RUN, A_RUN);
             }
             raw.checkpoint();
         }
@@ -83,6 +85,10 @@ pub(crate) fn is_step() -> bool {
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")).unwrap_or("0");
     println!("{took} {}", peak.trim());
     true
+}
+
+fn bursts(first: usize, streams: usize) -> Vec<throughline::log::Entry> {
+    (first..first + streams).map(|stream| burst(stream, A_RUN)).collect()
 }
 
 fn step(name: &str, count: usize, dir: &Path) -> (f64, f64) {
