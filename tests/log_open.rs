@@ -423,3 +423,39 @@ fn a_log_that_is_replaced_while_it_is_open_is_followed_by_readers_and_refused_by
     // Nothing went anywhere.
     assert_eq!([place.path(), aside("")].map(|path| Reader::open(&path).unwrap().anchor().unwrap().seq.0), [20, 10]);
 }
+
+#[test]
+fn a_log_that_is_restored_in_its_place_is_not_written_by_who_had_it_open() {
+    for restored in [true, false] {
+        let place = Place::new();
+        let log = filled(&place, 10);
+        log.checkpoint().unwrap();
+        let backup = std::fs::read(place.path()).unwrap();
+        for _ in 0..5 {
+            put(&log, "agent/a", vec![blank()]);
+        }
+        let reader = Reader::open(&place.path()).unwrap();
+        assert_eq!(reader.anchor().unwrap().seq.0, 15);
+        std::fs::remove_file(place.dir.path().join("log.db-wal")).unwrap();
+        std::fs::remove_file(place.dir.path().join("log.db-shm")).unwrap();
+        if restored {
+            std::fs::write(place.path(), &backup).unwrap();
+        }
+        let result = log.append(&[entry("agent/a", Expectation::Any, vec![blank()])], &Append::at(1));
+        assert!(matches!(result, Err(AppendError::Log(LogError::Replaced))), "{result:?}");
+        assert!(matches!(log.checkpoint(), Err(LogError::Replaced)));
+        // All handles of a process share what SQLite knows of the WAL: as long as this one is there, no other is right.
+        let again = Log::open(&place.path(), &Opening::default());
+        assert!(matches!(again, Err(OpenError::Log { source: LogError::Replaced, .. })), "{again:?}");
+        assert!(matches!(log.anchor(), Err(LogError::Replaced)));
+        assert!(matches!(reader.anchor(), Err(LogError::Replaced)));
+        drop(log);
+        assert_eq!(reader.anchor().unwrap().seq.0, 10);
+        // The log is what was restored, sound, and goes on from there.
+        let log = place.log();
+        assert_eq!(log.anchor().unwrap().seq.0, 10);
+        put(&log, "agent/a", vec![blank()]);
+        assert!(problems(&log, None).is_empty());
+        assert_eq!(reader.anchor().unwrap().seq.0, 11);
+    }
+}

@@ -132,7 +132,7 @@ pub(super) fn bind(args: &Bind, log: Option<&Path>, output: &Output) -> Result<u
     let log = store::writer(&path, args.writing.busy_ms)?;
     let appended = log.append(&[entry], &Append::at(store::now_ms())).map_err(|error| store::of_append(&error))?;
     if output.json {
-        output.value(&json!({"schema": 1, "agent": uid, "head": to, "anchor": appended.anchor}))?;
+        output.done(&json!({"schema": 1, "agent": uid, "head": to, "anchor": appended.anchor}))?;
     } else {
         output.say(&format!("agent {uid} is bound to session {session}; the log ends at {}", appended.anchor.seq));
     }

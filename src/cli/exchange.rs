@@ -1,7 +1,7 @@
 //! `export`, `import`, `append`: the log as text, and text as events.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek as _, Write};
 use std::path::Path;
 
 use serde::Deserialize;
@@ -46,7 +46,7 @@ pub(super) fn export(args: &args::Export, log: Option<&Path>, output: &Output) -
 
 /// Reads a log from NDJSON.
 pub(super) fn import(args: &args::Import, log: Option<&Path>, output: &Output) -> Result<u8, Failure> {
-    let mut from = input(&args.file)?;
+    let mut from = whole(&args.file)?;
     let path = store::path(log)?;
     let writer = store::writer(&path, args.writing.busy_ms)?;
     let mode = match (args.as_new, args.unverified) {
@@ -61,7 +61,7 @@ pub(super) fn import(args: &args::Import, log: Option<&Path>, output: &Output) -
         .map_err(|error| store::of_import(&error, mode))?;
     drop(progress);
     if output.json {
-        output.value(&json!({"schema": 1, "events": imported.events, "anchor": imported.anchor}))?;
+        output.done(&json!({"schema": 1, "events": imported.events, "anchor": imported.anchor}))?;
     } else {
         output.say(&format!("{} events imported; the log ends at {}", imported.events, imported.anchor));
     }
@@ -105,7 +105,7 @@ pub(super) fn append(args: &args::Append, log: Option<&Path>, output: &Output) -
     let append = Append { at_ms: store::now_ms(), key, unfenced: false };
     let appended = writer.append(&entries, &append).map_err(|error| store::of_append(&error))?;
     if output.json {
-        output.value(
+        output.done(
             &json!({"schema": 1, "first": appended.first, "anchor": appended.anchor, "frontiers": appended.frontiers}),
         )?;
     } else {
@@ -150,6 +150,20 @@ fn next_line(from: &mut dyn BufRead, number: &mut u64) -> Result<Option<Vec<u8>>
             return Ok(Some(line));
         }
     }
+}
+
+/// The input, at its end before anything is begun: whoever feeds a pipe slowly keeps no other writer waiting.
+fn whole(path: &Path) -> Result<Box<dyn BufRead>, Failure> {
+    if path != Path::new("-") && path.is_file() {
+        return input(path);
+    }
+    let failed = |error: io::Error| {
+        let next = "nothing was imported; see what feeds it, and the space in TMPDIR";
+        Failure::of("io", exit::ERROR, &error).or_next(next)
+    };
+    let mut kept = tempfile::tempfile().map_err(failed)?;
+    io::copy(&mut *input(path)?, &mut kept).and_then(|_| kept.rewind()).map_err(failed)?;
+    Ok(Box::new(BufReader::new(kept)))
 }
 
 fn input(path: &Path) -> Result<Box<dyn BufRead>, Failure> {

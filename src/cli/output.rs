@@ -56,6 +56,12 @@ impl Output {
         self.data(&format!("{value}\n"))
     }
 
+    /// One line of JSON about what is in the log by now.
+    pub(super) fn done(&self, value: &Value) -> Result<(), Failure> {
+        let next = "what was asked for is done and in the log: see it with `throughline log -n 5`";
+        self.value(value).map_err(|failure| if failure.code == exit::OK { failure } else { failure.next(next) })
+    }
+
     /// Talk, for people.
     pub(super) fn say(&self, text: &str) {
         if !self.quiet {
@@ -195,12 +201,13 @@ pub(super) fn code_of(word: VerdictWord) -> u8 {
     }
 }
 
-/// Text from elsewhere, with control and direction characters made visible: a hostile name must not drive the terminal.
+/// Text from elsewhere, with control, direction and invisible characters written out: a hostile name must not drive the terminal,
+/// nor look like another one.
 pub(super) fn visible(text: &str) -> String {
     let hidden = |c: char| {
-        let turns =
-            matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        c.is_control() || turns
+        let unseen = matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}');
+        c.is_control() || unseen
     };
     let mut seen = String::with_capacity(text.len());
     for c in text.chars() {
@@ -244,6 +251,7 @@ mod tests {
     #[test]
     fn a_hostile_name_does_not_drive_the_terminal() {
         assert_eq!(visible("a\u{1b}[31mb\nc\u{202e}"), "a\\u{1b}[31mb\\u{a}c\\u{202e}");
+        assert_eq!(visible("a\u{200b}\u{2060}\u{feff}b ü 会 🙂"), "a\\u{200b}\\u{2060}\\u{feff}b ü 会 🙂");
     }
 
     #[test]

@@ -90,7 +90,9 @@ pub(super) fn of_export(error: &ExportError) -> Failure {
         ExportError::Write(source) if source.kind() == std::io::ErrorKind::BrokenPipe => {
             crate::cli::output::stdout_failure(std::io::ErrorKind::BrokenPipe.into())
         }
-        ExportError::Log(_) | ExportError::Write(_) => of_class(error.class(), error),
+        ExportError::Write(_) => of_class(error.class(), error)
+            .next("what came out is only a beginning; see the space and the rights where it goes, and export again"),
+        ExportError::Log(_) => of_class(error.class(), error),
     }
 }
 

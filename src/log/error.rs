@@ -183,8 +183,10 @@ pub enum LogError {
     /// The result of an earlier commit through this handle is not known: what it knows of the log may be wrong.
     #[error("an earlier commit through this handle failed while it was made durable; open the log again")]
     Poisoned,
-    /// Another file lies where the log was, or none: what is written to the old one, nobody reads.
-    #[error("the log's file was removed or replaced while it was open; open it again")]
+    /// Another file lies where the log or its WAL was, or none: what is written to the old one, nobody reads.
+    #[error(
+        "the log's file was removed or replaced while it was open; close what this process has open of it, and open it again"
+    )]
     Replaced,
     /// The handle was opened by another process and came here by a fork: its locks did not.
     #[error("this handle was opened by another process, before a fork; open the log in this one")]

@@ -206,6 +206,8 @@ pub trait Log<F: Fold> {
 
     /// Imports a text in one transaction: all of it, or nothing. Blank lines are skipped. `progress` is told each line.
     ///
+    /// Others cannot write until it returns: give it a file, or what is in memory, rather than a pipe that may stop.
+    ///
     /// # Errors
     ///
     /// [`ImportError`] names the first line that cannot be taken and why. Nothing was stored, but for

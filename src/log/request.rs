@@ -66,8 +66,8 @@ pub struct Append {
     /// The writer's wall clock, in milliseconds since 1970. Recorded for people; decides nothing.
     pub at_ms: i64,
     /// Makes the request repeatable: the same key returns the first result. Two requests are the same if they give the
-    /// same streams the same events; expectations and time are not compared, for a caller that tries again has read the
-    /// log again.
+    /// same streams the same events in the same order; expectations, entries that only check and time are not compared,
+    /// for a caller that tries again has read the log again.
     pub key: Option<IdempotencyKey>,
     /// Do not ask [`Fold::admit`](super::Fold::admit): for what is known by other means than a lease.
     pub unfenced: bool,
@@ -222,16 +222,20 @@ pub(super) fn each_once(entries: &[Entry]) -> Vec<&StreamName> {
     entries.iter().map(|entry| &entry.stream).filter(|stream| seen.insert(*stream, ()).is_none()).collect()
 }
 
-/// What makes two requests the same one.
+/// What makes two requests the same one: the events and where they go, in order. Entries that only check are part of it
+/// only where there is nothing else.
 fn digest_of(entries: &[Entry], encoded: &[Vec<Encoded>]) -> Digest {
+    let only_checks = encoded.iter().all(Vec::is_empty);
     let mut parts: Vec<Vec<u8>> = Vec::new();
     for (entry, encoded) in entries.iter().zip(encoded) {
-        parts.push(entry.stream.to_string().into_bytes());
-        parts.push(encoded.len().to_le_bytes().to_vec());
+        if only_checks {
+            parts.push(entry.stream.to_string().into_bytes());
+        }
         for event in encoded {
-            parts.extend([event.kind.as_bytes().to_vec(), event.schema.to_le_bytes().to_vec(), event.body.clone()]);
+            let (stream, schema) = (entry.stream.to_string().into_bytes(), event.schema.to_le_bytes().to_vec());
+            parts.extend([stream, event.kind.as_bytes().to_vec(), schema, event.body.clone()]);
         }
     }
     let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
-    Digest::of("throughline/request/1", &parts)
+    Digest::of("throughline/request/2", &parts)
 }

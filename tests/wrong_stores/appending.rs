@@ -36,6 +36,9 @@ fn order() -> Vec<Wrong> {
         },
         Wrong {
             append: |it, entries, append| {
+                if append.key.is_some() {
+                    return it.log.append(entries, append);
+                }
                 let mut merged: Vec<Entry> = Vec::new();
                 for entry in entries {
                     match merged.iter_mut().find(|met| met.stream == entry.stream) {

@@ -1,8 +1,8 @@
 //! Wrong in what a request with an idempotency key does when it comes again.
 
 use throughline::event::Event;
-use throughline::id::IdempotencyKey;
-use throughline::log::{Append, AppendError, Entry, Log as _, Records as _};
+use throughline::id::{IdempotencyKey, Version};
+use throughline::log::{Append, AppendError, Entry, Expectation, Log as _, Records as _};
 
 use super::Wrong;
 use super::helpers::{events_in, refusal, repeated, unconditional, unkeyed};
@@ -100,14 +100,48 @@ pub(super) fn all() -> Vec<Wrong> {
         },
         Wrong {
             append: |it, entries, append| {
-                let expected = |entries: &[Entry]| -> Vec<_> { entries.iter().map(|e| e.expected.clone()).collect() };
+                let expected = |entries: &[Entry]| -> Vec<_> {
+                    let with_events = entries.iter().filter(|entry| !entry.events.is_empty());
+                    with_events.map(|entry| entry.expected.clone()).collect()
+                };
                 let first = append.key.as_ref().and_then(|key| it.shared.requests.borrow().get(key).cloned());
                 match first {
-                    Some((first, ..)) if expected(&first) != expected(entries) => Err(reused(append)),
+                    Some((first, ..))
+                        if expected(&first).contains(&Expectation::Version(Version(0)))
+                            && expected(&first) != expected(entries) =>
+                    {
+                        Err(reused(append))
+                    }
                     _ => it.log.append(entries, append),
                 }
             },
             ..Wrong::new("a_key_forgets_expectations", "makes the whole request the digest of a key")
+        },
+        Wrong {
+            append: |it, entries, append| {
+                let checks = |entries: &[Entry]| entries.iter().filter(|entry| entry.events.is_empty()).count();
+                let first = append.key.as_ref().and_then(|key| it.shared.requests.borrow().get(key).cloned());
+                match first {
+                    Some((first, ..)) if events_in(entries) > 0 && checks(&first) != checks(entries) => {
+                        Err(reused(append))
+                    }
+                    _ => it.log.append(entries, append),
+                }
+            },
+            ..Wrong::new("a_key_forgets_checks", "makes every entry a part of the digest of a key")
+        },
+        Wrong {
+            append: |it, entries, append| {
+                let groups = |entries: &[Entry]| -> Vec<usize> {
+                    entries.iter().map(|entry| entry.events.len()).filter(|events| *events > 0).collect()
+                };
+                let first = append.key.as_ref().and_then(|key| it.shared.requests.borrow().get(key).cloned());
+                match first {
+                    Some((first, ..)) if groups(&first) != groups(entries) => Err(reused(append)),
+                    _ => it.log.append(entries, append),
+                }
+            },
+            ..Wrong::new("a_key_forgets_how_events_are_grouped", "makes the digest of a key entry by entry")
         },
         Wrong {
             append: |it, entries, append| {

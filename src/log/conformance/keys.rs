@@ -16,6 +16,8 @@ pub(super) const RULES: &[Rule] = &[
     rule!(a_key_stands_for_its_streams, "A key that was used for another stream is refused."),
     rule!(a_key_refused_writes_nothing, "A request with a key that stands for another one adds nothing to the log."),
     rule!(a_key_forgets_expectations, "A repeated request may expect something else."),
+    rule!(a_key_forgets_checks, "A repeated request may check other streams."),
+    rule!(a_key_forgets_how_events_are_grouped, "A repeated request may name a stream once for each of its events."),
     rule!(a_key_forgets_the_time, "A repeated request may be of another time."),
     rule!(a_key_comes_before_expectations, "A repeated request is answered though it would be a conflict now."),
     rule!(a_key_comes_before_the_fence, "A repeated request is answered though it would be fenced now."),
@@ -85,6 +87,19 @@ fn a_key_forgets_expectations(make: &Make<'_>) -> Result<(), Breach> {
     let new = [Entry { expected: version(0), ..entry("agent/a", vec![blank()]) }];
     let (desk, _) = sent(make, &new)?;
     desk.log.append(&[entry("agent/a", vec![blank()])], &keyed("k"))?;
+    Ok(())
+}
+
+fn a_key_forgets_checks(make: &Make<'_>) -> Result<(), Breach> {
+    let checked = [Entry { expected: version(0), ..entry("agent/b", Vec::new()) }];
+    let (desk, _) = sent(make, &[&checked[..], &one()].concat())?;
+    desk.log.append(&one(), &keyed("k"))?;
+    Ok(())
+}
+
+fn a_key_forgets_how_events_are_grouped(make: &Make<'_>) -> Result<(), Breach> {
+    let (desk, _) = sent(make, &[entry("agent/a", vec![blank(), blank()])])?;
+    desk.log.append(&[entry("agent/a", vec![blank()]), entry("agent/a", vec![blank()])], &keyed("k"))?;
     Ok(())
 }
 

@@ -16,6 +16,8 @@ const READER_BUSY_MS: u64 = 5_000;
 /// How the file is reached.
 #[derive(Debug)]
 pub(super) enum Source {
+    /// Not at all: it was let go, to be reached anew.
+    Lost,
     /// As SQLite does it, with locks.
     Shared(Held),
     /// Without locks and without files of its own, as long as there is no WAL and the file stays what it was.
@@ -31,6 +33,7 @@ impl Source {
         let io = |source| LogError::Io { verb: "looked at", source };
         let stamp = |path: &Path| place::stamp(path).map_err(io);
         match self {
+            Self::Lost => Ok(true),
             Self::Shared(held) => held.is_at(path).map(|is_there| !is_there).map_err(io),
             Self::Immutable(then) => {
                 let wal = stamp(&place::beside(path, "-wal"))?;
@@ -64,7 +67,7 @@ pub(super) fn reading(path: &Path) -> Result<(Connection, Source), LogError> {
     // The shared memory of a WAL is no use between machines: whoever copied the log there has to be read as it is.
     let is_shared = !wal_mode || (size("-wal")?.is_some() && place::network(path).map_err(io)?.is_none());
     if is_shared {
-        let held = Held::of(path).map_err(io)?;
+        let held = Held::of(path).map_err(io)?.ok_or(LogError::Replaced)?;
         let shared = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY, READER_BUSY_MS).and_then(|conn| {
             conn.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
             Ok(conn)
@@ -87,9 +90,13 @@ pub(super) fn reading(path: &Path) -> Result<(Connection, Source), LogError> {
 
 /// A connection to a private copy.
 pub(super) fn copied(path: &Path) -> Result<(Connection, Source), LogError> {
-    let copy = PrivateCopy::of(path).map_err(|source| LogError::Io { verb: "copied to be read", source })?;
+    const VERB: &str = "copied into the folder for temporary files ($TMPDIR), where it is read";
+    let copy = PrivateCopy::of(path).map_err(|source| LogError::Io { verb: VERB, source })?;
     let copy = copy.ok_or(LogError::Changed)?;
     let conn = connect(&copy.log(), OpenFlags::SQLITE_OPEN_READ_WRITE, READER_BUSY_MS)?;
+    // All of its files are open after the first read: nothing is left behind, however this process ends.
+    conn.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+    copy.lose_names();
     Ok((conn, Source::Copied(copy)))
 }
 

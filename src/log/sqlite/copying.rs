@@ -51,7 +51,8 @@ impl Copying {
 }
 
 fn copied(log: &Path) -> Result<(), LogError> {
-    let _held = Held::of(log).map_err(|source| LogError::Io { verb: "looked at", source })?;
+    let held = Held::of(log).map_err(|source| LogError::Io { verb: "looked at", source })?;
+    let _held = held.ok_or(LogError::Replaced)?;
     passive(&connect(log, OpenFlags::SQLITE_OPEN_READ_WRITE, 0)?)
 }
 

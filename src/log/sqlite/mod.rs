@@ -272,7 +272,7 @@ impl<F> SqliteLog<F> {
         let network = network(&real).map_err(io("looked at"))?;
         let journal = network.map_or(Journal::Wal, |file_system| Journal::Rollback { file_system });
         let located = |source| OpenError::Log { path: path.to_owned(), source };
-        let held = Held::of(&real).map_err(io("looked at"))?;
+        let held = Held::of(&real).map_err(io("looked at"))?.ok_or(LogError::Replaced).map_err(located)?;
         let conn = connect(&real, OpenFlags::SQLITE_OPEN_READ_WRITE, opening.busy_ms).map_err(located)?;
         if conn.is_readonly("main").map_err(LogError::from).map_err(located)? {
             return Err(OpenError::ReadOnly { path: path.to_owned() });
@@ -312,6 +312,9 @@ impl<F> SqliteLog<F> {
     /// [`LogError`] when the log cannot be written. Every acknowledged event is where it was.
     pub fn checkpoint(&self) -> Result<(), LogError> {
         self.at_home()?;
+        if self.moved()? {
+            return Err(LogError::Replaced);
+        }
         passive(&self.conn())
     }
 }

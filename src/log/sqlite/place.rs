@@ -54,35 +54,64 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Device and inode of every log that this process has open through SQLite, and how often.
+/// A file, whatever it is called.
+type FileId = (u64, u64);
+
+fn id_of(path: &Path) -> io::Result<Option<FileId>> {
+    Ok(stamp(path)?.map(|found| (found.device, found.inode)))
+}
+
+/// Every log that this process has open through SQLite, how often and with which WAL.
 ///
 /// A process loses **all** its POSIX locks on a file when it closes any descriptor of it. SQLite keeps count of its own;
 /// a descriptor beside it would take the locks of a connection away, and another program could then remove the WAL that
 /// this process still writes. So nothing else is opened on a file that stands here.
-static OPEN: Mutex<BTreeMap<(u64, u64), usize>> = Mutex::new(BTreeMap::new());
+static OPEN: Mutex<BTreeMap<FileId, Open>> = Mutex::new(BTreeMap::new());
 
-fn open_files() -> MutexGuard<'static, BTreeMap<(u64, u64), usize>> {
+#[derive(Default, Debug)]
+struct Open {
+    times: usize,
+    /// Known once it was seen. As long as it is open nobody removes it but who puts another log in this one's place. All
+    /// connections of a process share what SQLite knows of it: one opened later would read the old WAL's index.
+    wal: Option<FileId>,
+}
+
+impl Open {
+    /// Whether the WAL that lies there is the one that is open.
+    fn has(&mut self, wal: Option<FileId>) -> bool {
+        self.wal = self.wal.or(wal);
+        self.wal == wal
+    }
+}
+
+fn open_files() -> MutexGuard<'static, BTreeMap<FileId, Open>> {
     // The map is whole whenever the lock is free: each change of it is one call.
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// This process has the file open through SQLite. Taken before the connection, given back after it.
 #[derive(Debug)]
-pub(super) struct Held((u64, u64));
+pub(super) struct Held(FileId);
 
 impl Held {
-    pub(super) fn of(path: &Path) -> io::Result<Self> {
+    /// Nothing where this process still has handles whose WAL was taken from the log.
+    pub(super) fn of(path: &Path) -> io::Result<Option<Self>> {
         let meta = fs::metadata(path)?;
-        let key = (meta.dev(), meta.ino());
-        *open_files().entry(key).or_default() += 1;
-        Ok(Self(key))
+        let file = (meta.dev(), meta.ino());
+        let wal = id_of(&beside(path, "-wal"))?;
+        let mut files = open_files();
+        let open = files.entry(file).or_default();
+        if !open.has(wal) {
+            return Ok(None);
+        }
+        open.times += 1;
+        Ok(Some(Self(file)))
     }
-}
 
-impl Held {
-    /// Whether the file still lies there.
+    /// Whether the file still lies there, and its WAL beside it.
     pub(super) fn is_at(&self, path: &Path) -> io::Result<bool> {
-        Ok(stamp(path)?.is_some_and(|found| (found.device, found.inode) == self.0))
+        let (file, wal) = (id_of(path)?, id_of(&beside(path, "-wal"))?);
+        Ok(file == Some(self.0) && open_files().get_mut(&self.0).is_some_and(|open| open.has(wal)))
     }
 }
 
@@ -90,7 +119,7 @@ impl Drop for Held {
     fn drop(&mut self) {
         let mut open = open_files();
         match open.get_mut(&self.0) {
-            Some(count) if *count > 1 => *count -= 1,
+            Some(file) if file.times > 1 => file.times -= 1,
             Some(_) | None => drop(open.remove(&self.0)),
         }
     }
@@ -341,12 +370,17 @@ impl PrivateCopy {
     pub(super) fn log(&self) -> PathBuf {
         self.folder.join("log.db")
     }
+
+    /// Removes the copy's names; who has its files open keeps them.
+    pub(super) fn lose_names(&self) {
+        // What stays behind is private and in the folder for temporary files: nobody is helped by an error here.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
 }
 
 impl Drop for PrivateCopy {
     fn drop(&mut self) {
-        // What stays behind is private and in the folder for temporary files: nobody is helped by an error here.
-        let _ = fs::remove_dir_all(&self.folder);
+        self.lose_names();
     }
 }
 

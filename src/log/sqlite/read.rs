@@ -206,7 +206,7 @@ impl<F> SqliteRecords<F> {
                 _ if !matches!(*source, Source::Immutable(_)) || !source.moved(&self.path)? => return result,
                 _ => continue,
             }
-            drop(source);
+            drop((source, conn));
             self.reopen()?;
         }
         Err(LogError::Changed)
@@ -258,7 +258,10 @@ impl<F> SqliteRecords<F> {
         self.source.borrow().moved(&self.path)
     }
 
+    /// Lets go of the file first: what this process knows of its WAL may be of one that is no longer there.
     fn reopen(&self) -> Result<(), LogError> {
+        self.conn.replace(Rc::new(Connection::open_in_memory()?));
+        self.source.replace(Source::Lost);
         let (conn, source) = reading(&self.path)?;
         conn.set_prepared_statement_cache_capacity(64);
         self.conn.replace(Rc::new(conn));

@@ -25,7 +25,8 @@ impl<F: Fold> Log<F> for SqliteLog<F> {
         let request = Request::new(entries, append)?;
         let appended = self.write_in(|batch| batch.append(&request, append))?;
         // Looked at now and then: whenever the log passes another 256 events.
-        if appended.first.is_some_and(|first| (first.0 - 1) / 256 != appended.anchor.seq.0 / 256) {
+        let is_due = appended.first.is_some_and(|first| (first.0 - 1) / 256 != appended.anchor.seq.0 / 256);
+        if is_due && matches!(self.moved(), Ok(false)) {
             self.copying.borrow_mut().step(self.path(), &self.conn(), WAL_BYTES_AT_APPEND);
         }
         Ok(appended)
