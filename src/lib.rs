@@ -58,6 +58,7 @@
 //! | [`log`] | the append-only store: digests, chains, memo, verify, export, import |
 //! | [`provider`] | what each agent CLI does, as rules over a view |
 //! | [`chain`] | an agent's conversation: state, gate, preflight |
+//! | `probe` | the installed agent itself, asked whether the rules hold (feature `probe`) |
 //! | `cli` | words for people (feature `cli`) |
 //!
 //! # Invariants
@@ -75,6 +76,8 @@ pub mod cli;
 pub mod event;
 pub mod id;
 pub mod log;
+#[cfg(feature = "probe")]
+pub mod probe;
 pub mod provider;
 pub mod snapshot;
 pub mod world;

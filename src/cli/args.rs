@@ -67,6 +67,9 @@ pub(super) enum Command {
     Import(Import),
     /// Append events given as NDJSON lines with `stream`, `kind`, `body`
     Append(Append),
+    /// Run an installed agent in invented worlds and say where our rules about it do not hold
+    #[cfg(feature = "probe")]
+    Probe(Probe),
     /// Play two incidents in a temporary folder and show what a naive check would have said
     Demo(Demo),
     /// Print a completion script
@@ -76,6 +79,36 @@ pub(super) enum Command {
     },
     /// Print the man page
     Man,
+}
+
+/// Which agent is probed, and how.
+#[cfg(feature = "probe")]
+#[derive(Args, Debug)]
+pub(super) struct Probe {
+    /// Whose CLI
+    #[arg(value_parser = ["claude"])]
+    pub(super) agent: String,
+    /// Its program; else the one on the PATH
+    #[arg(long, value_name = "PATH")]
+    pub(super) bin: Option<PathBuf>,
+    /// Only cases whose name contains one of these words, with commas between
+    #[arg(long, value_name = "FILTER")]
+    pub(super) cases: Option<String>,
+    /// How many runs at a time; else as many as there are processors
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub(super) jobs: Option<u16>,
+    /// So many random worlds beyond the fixed cases
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(super) random: usize,
+    /// What the random worlds are made from
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(super) seed: u64,
+    /// Judge the rules of this version instead of the installed one
+    #[arg(long, value_name = "V")]
+    pub(super) rules_of: Option<String>,
+    /// Print the names of the fixed cases and end
+    #[arg(long)]
+    pub(super) list: bool,
 }
 
 /// How a command writes to the log.

@@ -11,6 +11,8 @@ pub(super) mod exit {
     pub(in crate::cli) const FRESH: u8 = 11;
     pub(in crate::cli) const BUSY: u8 = 12;
     pub(in crate::cli) const UNKNOWN: u8 = 14;
+    #[cfg(feature = "probe")]
+    pub(in crate::cli) const FINDINGS: u8 = 20;
     pub(in crate::cli) const CORRUPT: u8 = 65;
     pub(in crate::cli) const LOG_BUSY: u8 = 75;
 }

@@ -11,6 +11,8 @@ mod integrity;
 mod line;
 mod listing;
 mod output;
+#[cfg(feature = "probe")]
+mod probe;
 mod question;
 mod showing;
 mod store;
@@ -56,6 +58,8 @@ fn dispatch(cli: &Cli, output: &Output) -> Result<u8, Failure> {
         Command::Export(args) => exchange::export(args, log, output),
         Command::Import(args) => exchange::import(args, log, output),
         Command::Append(args) => exchange::append(args, log, output),
+        #[cfg(feature = "probe")]
+        Command::Probe(args) => probe::probe(args, output),
         Command::Demo(args) => demo::demo(args, output),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -129,7 +129,7 @@ pub struct Launch {
 ///
 /// Each method passes on the view's [`SnapshotError`] and has no other: what cannot be read is part of its answer.
 #[expect(clippy::missing_errors_doc, reason = "stated once, above")]
-pub trait Provider: std::fmt::Debug {
+pub trait Provider: std::fmt::Debug + Send + Sync {
     /// The provider's name.
     fn name(&self) -> &'static str;
 

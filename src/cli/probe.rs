@@ -1,0 +1,116 @@
+//! `probe`: asks the installed agent whether our rules about it hold.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::json;
+
+use crate::cli::args;
+use crate::cli::error::{Failure, exit};
+use crate::cli::output::{Output, visible};
+use crate::probe::{self, Options, ProbeError, Report, Row, Status};
+
+/// Runs the probe and prints what it found.
+pub(super) fn probe(args: &args::Probe, output: &Output) -> Result<u8, Failure> {
+    if args.list {
+        output.data(&(probe::case_names().join("\n") + "\n"))?;
+        return Ok(exit::OK);
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let signalled = Arc::clone(&stop);
+    // Where another handler stands already, an interruption leaves the folder to the next probe.
+    let _ = ctrlc::set_handler(move || signalled.store(true, Ordering::Relaxed));
+    let options = Options {
+        program: program(args)?,
+        rules: args.rules_of.clone(),
+        filter: args.cases.iter().flat_map(|words| words.split(',')).map(str::to_owned).collect(),
+        jobs: args.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from),
+        random: args.random,
+        seed: args.seed,
+    };
+    let progress = Shown { output, counter: Mutex::new(output.progress("cases done")), differing: AtomicBool::new(false) };
+    let report = probe::probe(&options, &stop, &progress).map_err(|error| failure(&error))?;
+    drop(progress);
+    print(&report, output)?;
+    Ok(if report.count(Status::Differ) > 0 { exit::FINDINGS } else { exit::OK })
+}
+
+/// The named program, or the one on the PATH.
+fn program(args: &args::Probe) -> Result<PathBuf, Failure> {
+    let named = match &args.bin {
+        Some(bin) => bin.clone(),
+        None => {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            let found = std::env::split_paths(&path).map(|dir| dir.join(&args.agent)).find(|file| file.is_file());
+            found.ok_or_else(|| {
+                let text = format!("there is no {} on the PATH", args.agent);
+                Failure::new("no_agent", exit::ERROR, text).next("name it with --bin")
+            })?
+        }
+    };
+    // It is started from other folders.
+    std::path::absolute(&named).map_err(|error| Failure::of("io", exit::ERROR, &error))
+}
+
+/// Each case as it is done: those that differ at once, the others as a count.
+struct Shown<'a> {
+    output: &'a Output,
+    counter: Mutex<crate::cli::output::Progress>,
+    differing: AtomicBool,
+}
+
+impl probe::Progress for Shown<'_> {
+    fn done(&self, done: usize, _all: usize, row: &Row) {
+        if row.status == Status::Differ && !self.output.json {
+            self.differing.store(true, Ordering::Relaxed);
+            self.output.say(&format!("{}: differs", row.name));
+        }
+        self.counter.lock().unwrap_or_else(PoisonError::into_inner).at(done as u64);
+    }
+}
+
+fn print(report: &Report, output: &Output) -> Result<(), Failure> {
+    let count = |status| report.count(status);
+    let (right, said) = report.naive();
+    let judged = count(Status::Agree) + count(Status::Differ);
+    if output.json {
+        return output.value(&json!({
+            "schema": 1, "version": report.version, "rules": report.rules, "observed": report.observed,
+            "agree": count(Status::Agree), "differ": count(Status::Differ), "undecided": count(Status::Undecided),
+            "could_not_run": count(Status::CouldNotRun), "naive": {"right": right, "of": said}, "cases": report.rows,
+        }));
+    }
+    let mut lines = output.lines();
+    for row in &report.rows {
+        let (mark, wanted) = match row.status {
+            Status::Agree => (output.paint("32", "agree"), output.verbose),
+            Status::Differ => (output.paint("1;31", "DIFFER"), true),
+            Status::Undecided => (output.paint("33", "undecided"), true),
+            Status::CouldNotRun => (output.paint("33", "could not run"), true),
+        };
+        if wanted {
+            lines.print(&format!("{mark} {}\n    rules: {}\n    agent: {}\n", row.name, visible(&row.foretold), visible(&row.seen)))?;
+        }
+    }
+    let observed = if report.observed { "observed on it" } else { "the nearest that there are" };
+    lines.print(&format!("claude {}, rules of {} ({observed})\n", visible(&report.version), report.rules))?;
+    lines.print(&format!(
+        "{} of {judged} agree, {} differ; {} undecided, {} could not run\n",
+        count(Status::Agree),
+        count(Status::Differ),
+        count(Status::Undecided),
+        count(Status::CouldNotRun)
+    ))?;
+    lines.print(&format!("a check for \"there is a file that is not empty\": {right} of {said} right\n"))?;
+    lines.finish()
+}
+
+fn failure(error: &ProbeError) -> Failure {
+    match error {
+        ProbeError::Interrupted => Failure::of("interrupted", exit::ERROR, error).next("nothing is left behind"),
+        ProbeError::NoCase(_) => Failure::of("usage", exit::USAGE, error).next("see --list"),
+        ProbeError::Version { .. } => Failure::of("agent", exit::ERROR, error).next("name the agent's program with --bin"),
+        ProbeError::Io { .. } | ProbeError::NoRules => Failure::of("io", exit::ERROR, error).next("see the space and the rights in TMPDIR"),
+    }
+}

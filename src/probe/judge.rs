@@ -1,0 +1,294 @@
+//! What the rules say of a world, what the agent did in it, and whether that is the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::agent::{End, Ran};
+use super::world::{Ask, Built};
+use crate::chain::observe::RealView;
+use crate::provider::claude::session_id;
+use crate::provider::{Lookup, Outcome, Provider};
+use crate::snapshot::{Ask as _, Depth, Seen, SnapshotError, View};
+
+/// What became of the conversation.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Word {
+    /// At least one earlier turn was sent.
+    Continues,
+    /// The session was taken, and no earlier turn was sent.
+    Empty,
+    /// A new session was begun.
+    Fresh,
+    /// It was refused.
+    Refused,
+    /// It neither answered nor ended.
+    Hangs,
+    /// It cannot be told, or something else happened.
+    Unknown,
+}
+
+/// Where the new turn goes, or went.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Writes {
+    /// It is appended to this file.
+    To(PathBuf),
+    /// Into a new file in this folder.
+    NewIn(PathBuf),
+    /// It is not saved.
+    Nowhere,
+}
+
+/// An outcome, foretold or seen.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub(super) struct Fate {
+    pub(super) word: Word,
+    /// The tag of the file whose turns are sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) from: Option<String>,
+    /// How many turns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) turns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) writes: Option<Writes>,
+    /// The file that is read is gone afterwards.
+    pub(super) source_lost: bool,
+    /// The codes of the findings, or what the agent said.
+    pub(super) said: Vec<String>,
+}
+
+impl Fate {
+    fn of(word: Word) -> Self {
+        Self { word, from: None, turns: None, writes: None, source_lost: false, said: Vec::new() }
+    }
+
+    /// In one line, for people.
+    pub(super) fn line(&self) -> String {
+        let mut words = vec![format!("{:?}", self.word).to_lowercase()];
+        words.extend(self.turns.map(|turns| format!("{turns} turns")));
+        words.extend(self.from.as_ref().map(|from| format!("of {from}")));
+        if self.word == Word::Continues {
+            words.extend(self.writes.as_ref().map(|writes| match writes {
+                Writes::To(path) => format!("→ {}", path.display()),
+                Writes::NewIn(folder) => format!("→ new in {}", folder.display()),
+                Writes::Nowhere => "→ not saved".into(),
+            }));
+        }
+        words.extend(self.source_lost.then(|| "source deleted".into()));
+        if !self.said.is_empty() {
+            words.push(format!("({})", self.said.join("; ")));
+        }
+        words.join(" ")
+    }
+
+    /// Whether what was foretold is what was seen. A fork always gets a new id: an empty history and a fresh start are one.
+    pub(super) fn agrees(&self, seen: &Self, fork: bool) -> bool {
+        let same_word = self.word == seen.word
+            || (fork && [self.word, seen.word].iter().all(|word| matches!(word, Word::Empty | Word::Fresh)));
+        let same_turns = self.turns.is_none() || self.turns == seen.turns;
+        let same_place = self.word != Word::Continues || self.writes.is_none() || self.writes == seen.writes;
+        same_word && self.from == seen.from && same_turns && same_place && self.source_lost == seen.source_lost
+    }
+}
+
+/// What the rules say will happen.
+pub(super) fn foretold(rules: &dyn Provider, view: &mut RealView, built: &Built) -> Result<Fate, SnapshotError> {
+    let none = BTreeSet::new();
+    let place = &built.place;
+    match &built.ask {
+        Ask::Resume { id, fork, .. } => {
+            let found = rules.lookup(view, place, id, &none, Depth::Windows)?;
+            fate_of(rules, view, built, &found, *fork)
+        }
+        Ask::Path { path, .. } => {
+            let found = rules.lookup_path(view, path, Depth::Windows)?;
+            fate_of(rules, view, built, &found, true)
+        }
+        Ask::Continue => match rules.newest(view, place, &none, Depth::Windows)? {
+            Seen::Absent => Ok(Fate::of(Word::Fresh)),
+            Seen::Unreadable(why) => Ok(Fate { said: vec![why], ..Fate::of(Word::Unknown) }),
+            Seen::Is(scanned) => {
+                let found = rules.lookup(view, place, &scanned.session, &none, Depth::Windows)?;
+                // Without a turn it goes on in that file all the same.
+                let mut fate = fate_of(rules, view, built, &found, false)?;
+                if fate.word == Word::Refused {
+                    fate = Fate::of(Word::Empty);
+                }
+                Ok(fate)
+            }
+        },
+        Ask::New { chosen } => Ok(match rules.path_of(view, place, chosen)? {
+            Seen::Is(path) => match view.node(&path, true)? {
+                Seen::Absent => Fate::of(Word::Fresh),
+                Seen::Is(_) => Fate::of(Word::Refused),
+                Seen::Unreadable(why) => Fate { said: vec![why], ..Fate::of(Word::Unknown) },
+            },
+            Seen::Absent | Seen::Unreadable(_) => Fate::of(Word::Unknown),
+        }),
+    }
+}
+
+fn fate_of(
+    rules: &dyn Provider,
+    view: &mut dyn View,
+    built: &Built,
+    found: &Lookup,
+    fork: bool,
+) -> Result<Fate, SnapshotError> {
+    let mut said: Vec<String> = found.findings.iter().map(|finding| finding.code.clone()).collect();
+    let word = match &found.outcome {
+        Outcome::Continues => Word::Continues,
+        Outcome::Empty => Word::Empty,
+        Outcome::Refused => Word::Refused,
+        Outcome::StartsFresh => Word::Fresh,
+        Outcome::Unknown { .. } if said.iter().any(|code| code == "would_block") => Word::Hangs,
+        Outcome::Unknown { .. } => Word::Unknown,
+    };
+    let Some(path) = found.path.as_ref().filter(|_| word == Word::Continues) else {
+        return Ok(Fate { said, ..Fate::of(word) });
+    };
+    let keeping = rules.keeping(view, &built.place, path, fork)?;
+    let has = |code: &str| keeping.iter().any(|finding| finding.code == code);
+    let writes = if has("not_writable") || has("not_a_directory") {
+        Writes::Nowhere
+    } else if fork {
+        match rules.own_dir(view, &built.place)? {
+            Seen::Is(own) => Writes::NewIn(physical(Path::new(&own))),
+            Seen::Absent | Seen::Unreadable(_) => Writes::Nowhere,
+        }
+    } else {
+        Writes::To(physical(Path::new(path)))
+    };
+    let source_lost = keeping.iter().any(|finding| finding.code == "retention" && finding.detail.contains("may delete"));
+    said.extend(keeping.iter().map(|finding| finding.code.clone()));
+    Ok(Fate {
+        word,
+        from: tag_in(Path::new(path)),
+        turns: found.transcript.as_ref().filter(|held| held.is_whole()).map(|held| held.reached),
+        writes: Some(writes),
+        source_lost,
+        said,
+    })
+}
+
+/// The path without links, as far as it exists.
+fn physical(path: &Path) -> PathBuf {
+    match (fs::canonicalize(path), path.parent(), path.file_name()) {
+        (Ok(real), ..) => real,
+        (Err(_), Some(parent), Some(name)) => physical(parent).join(name),
+        (Err(_), ..) => path.to_owned(),
+    }
+}
+
+/// The tag of the turns in a file.
+fn tag_in(path: &Path) -> Option<String> {
+    let bytes = fs::read(path).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    marks(&text).into_iter().next().map(|(tag, _)| tag)
+}
+
+/// Every mark in a text: its tag and its turn.
+pub(super) fn marks(text: &str) -> BTreeSet<(String, String)> {
+    let mut found = BTreeSet::new();
+    for (at, begin) in text.match_indices("mark-") {
+        let rest = &text[at + begin.len()..];
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(rest.len());
+        if let Some((tag, turn)) = rest[..end].split_once('-') {
+            found.insert((tag.to_owned(), turn.to_owned()));
+        }
+    }
+    found
+}
+
+/// The session files below a folder, with their sizes.
+pub(super) type Files = BTreeMap<PathBuf, Held>;
+
+/// A session file as it is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Held {
+    bytes: u64,
+    digest: blake3::Hash,
+    /// It holds the new turn.
+    has_turn: bool,
+}
+
+/// Looks at every session file below a folder; links are not followed.
+pub(super) fn files(below: &Path, prompt: &str) -> Files {
+    let mut files = Files::new();
+    let mut folders = vec![below.to_owned()];
+    while let Some(folder) = folders.pop() {
+        // What may not be entered holds nothing that the agent could have written as the same user.
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        for entry in entries.flatten() {
+            let Ok(kind) = entry.file_type() else { continue };
+            let path = entry.path();
+            if kind.is_dir() {
+                folders.push(path);
+            } else if kind.is_file() && path.extension().is_some_and(|end| end == "jsonl") {
+                let Ok(bytes) = fs::read(&path) else { continue };
+                let has_turn = memchr::memmem::find(&bytes, prompt.as_bytes()).is_some();
+                files.insert(path, Held { bytes: bytes.len() as u64, digest: blake3::hash(&bytes), has_turn });
+            }
+        }
+    }
+    files
+}
+
+/// What was seen of a run.
+pub(super) fn seen(
+    ran: &Ran,
+    messages: &[String],
+    asked: Option<&str>,
+    source: Option<&Path>,
+    before: &Files,
+    after: &Files,
+) -> Fate {
+    let sent: BTreeSet<(String, String)> = messages.iter().flat_map(|text| marks(text)).collect();
+    let from: BTreeSet<&String> = sent.iter().map(|(tag, _)| tag).collect();
+    let reported = reported_session(&ran.stdout);
+    let kept = asked.and_then(session_id).zip(reported.as_deref()).is_some_and(|(asked, got)| asked == got);
+    let word = match (messages.is_empty(), sent.is_empty(), &ran.end) {
+        (false, false, _) => Word::Continues,
+        (false, true, _) if kept => Word::Empty,
+        (false, true, _) => Word::Fresh,
+        (true, _, End::TimedOut) => Word::Hangs,
+        (true, _, End::Exit(code)) if *code != 0 => Word::Refused,
+        (true, _, End::Exit(_) | End::Signal(_)) => Word::Unknown,
+    };
+    let mut writes = Writes::Nowhere;
+    for (path, held) in after.iter().filter(|(_, held)| held.has_turn) {
+        writes = match before.get(path) {
+            Some(then) if then == held => continue,
+            Some(_) => Writes::To(path.clone()),
+            None => Writes::NewIn(path.parent().unwrap_or(path).to_owned()),
+        };
+    }
+    let turns = (word == Word::Continues).then_some(sent.len() as u64);
+    let one = from.len() == 1;
+    let from = if one { from.first().map(|tag| (*tag).clone()) } else { None };
+    let from = if sent.is_empty() || one { from } else { Some("several files".into()) };
+    let source_lost = source.is_some_and(|source| before.contains_key(source) && !after.contains_key(source));
+    let said = ran.stderr.lines().take(3).map(|line| line.chars().take(300).collect()).collect();
+    Fate { word, from, turns, writes: Some(writes), source_lost, said }
+}
+
+/// The session id of the agent's own result.
+pub(super) fn reported_session(stdout: &str) -> Option<String> {
+    let result: serde_json::Value = serde_json::from_str(stdout.trim().lines().last()?).ok()?;
+    result["session_id"].as_str().map(str::to_owned)
+}
+
+/// Whether files that were there are as they were, apart from what was appended; else which is not.
+pub(super) fn harmed(before: &Files, after: &Files, read: impl Fn(&Path, u64) -> io::Result<blake3::Hash>) -> Vec<PathBuf> {
+    let changed = before.iter().filter(|(path, then)| match after.get(*path) {
+        None => false,
+        Some(now) if now == *then => false,
+        Some(now) => now.bytes < then.bytes || read(path, then.bytes).map_or(true, |digest| digest != then.digest),
+    });
+    changed.map(|(path, _)| path.clone()).collect()
+}
