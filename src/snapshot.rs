@@ -342,14 +342,35 @@ pub struct Transcript {
     pub torn_at: Option<u64>,
     /// The offset of a run of NUL bytes.
     pub nul_at: Option<u64>,
-    /// How many of `turns` the walk from the last leaf reaches.
+    /// How many turns the walk from the tip reaches; subagents' among them where they lie on it.
     pub reached: u64,
     /// The walk ended at a compaction: earlier turns are summarised by design.
     pub compacted: bool,
-    /// The walk ended at a parent that it had already met.
+    /// A parent on the walk had already been met.
     pub cyclic: bool,
-    /// The last leaf is a `user` record: the last turn has no reply.
+    /// The walk's last turn is the user's: it has no reply.
     pub unanswered: bool,
+    /// The CLI's own metadata names a subagent's record as the leaf.
+    #[serde(default)]
+    pub misled: bool,
+    /// The walk's tip has no time.
+    #[serde(default)]
+    pub untimed_tip: bool,
+    /// Turns on the straight way from the last main record, which older versions go: no leaf named, nothing bridged.
+    #[serde(default)]
+    pub straight: u64,
+    /// There is a circle on that way.
+    #[serde(default)]
+    pub circle: bool,
+    /// Main records without a time.
+    #[serde(default)]
+    pub untimed: u64,
+    /// A main record is later in time than the last one.
+    #[serde(default)]
+    pub disordered: bool,
+    /// Of `turns`, those whose record goes over several lines: some versions take them, some do not.
+    #[serde(default)]
+    pub spread: u64,
     /// Parents on the walk that no record of the file has: bridged over, or the walk's end where no record precedes.
     pub bridged: u64,
     /// The first `cwd` that a record names.

@@ -55,7 +55,7 @@ pub(super) struct Elsewhere {
 pub(super) struct Asking<'a, 'v> {
     pub(super) request: &'a Request,
     pub(super) ledger: &'a Ledger,
-    pub(super) rules: &'static dyn Provider,
+    pub(super) rules: &'a dyn Provider,
     pub(super) place: Place,
     pub(super) view: &'a mut Recorder<'v>,
     pub(super) hidden: BTreeSet<String>,

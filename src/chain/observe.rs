@@ -17,7 +17,7 @@ use serde::de::IgnoredAny;
 
 use crate::event::Holder;
 use crate::id::{Digest, IdentityKey};
-use crate::provider::source::{self, NOT_EXAMINED, Source};
+use crate::provider::source::{self, NOT_EXAMINED, NOT_SETTINGS, Source};
 use crate::snapshot::{
     Answer, Depth, Entry, Format, Life, Marker, Node, NodeKind, Order, Owner, Process, Question, Seen, SnapshotError,
     Transcript, View,
@@ -343,18 +343,18 @@ fn identity(path: &Path, format: Format) -> Seen<IdentityKey> {
 }
 
 fn setting(path: &Path, key: &str) -> Seen<i64> {
+    if matches!(files::stat(path, true), Ok(stat) if stat.kind == NodeKind::Dir) {
+        return Seen::Unreadable(NOT_SETTINGS.into());
+    }
     let bytes = match files::read_small(path, SMALL_BYTES_MAX) {
         Ok(bytes) => bytes,
         Err(error) => return not_seen(&error),
     };
-    match serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&bytes) {
-        Ok(settings) => match settings.get(key) {
-            None => Seen::Absent,
-            Some(value) => value
-                .as_i64()
-                .map_or_else(|| Seen::Unreadable(format!("{key:?} in {path:?} is not an integer")), Seen::Is),
-        },
-        Err(error) => Seen::Unreadable(format!("{path:?} is not a JSON object: {error}")),
+    let settings = serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&bytes);
+    match settings.as_ref().map(|settings| settings.get(key).map(serde_json::Value::as_i64)) {
+        Ok(None) => Seen::Absent,
+        Ok(Some(Some(value))) => Seen::Is(value),
+        Ok(Some(None)) | Err(_) => Seen::Unreadable(NOT_SETTINGS.into()),
     }
 }
 

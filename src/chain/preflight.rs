@@ -14,7 +14,7 @@ use crate::chain::state::{AgentState, Placed};
 use crate::chain::sweep;
 use crate::chain::verdict::{Basis, Confidence, ConversationAt, Receipt, Step, TranscriptAt, Verdict};
 use crate::event::{Means, Route, VerdictWord};
-use crate::provider::{self, Finding, Launch, Place};
+use crate::provider::{Finding, Launch, Place};
 use crate::snapshot::{Ask, Life, NodeKind, Process, Recorder, Seen, SnapshotError, View};
 
 /// Answers what the next spawn will do.
@@ -78,7 +78,7 @@ fn decide(
         (answer.into_verdict(), None)
     };
     let name = request.provider.family();
-    let Some(rules) = provider::rules(name, request.provider_version.as_deref()) else {
+    let Some(rules) = request.rules.find(name, request.provider_version.as_deref()) else {
         let finding = Finding::new("unknown_provider", format!("there are no rules for provider {name:?}"));
         return Ok(early(finding.next("providers with rules: claude"), "no rules"));
     };

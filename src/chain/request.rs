@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::chain::state::AgentState;
 use crate::event::HookAnnounced;
 use crate::id::{AgentId, Epoch, Frontier, IdentityKey, ProviderName};
-use crate::provider::ConfigDir;
+use crate::provider::{ConfigDir, KnownRules};
 use crate::snapshot::Depth;
 
 /// What will be spawned: the very values that the child process will get.
@@ -17,6 +17,9 @@ pub struct Request {
     /// Its version, where it is known; else the newest observed rules are used.
     #[serde(default)]
     pub provider_version: Option<String>,
+    /// Tables beside the rules that are built in.
+    #[serde(default, skip_serializing_if = "KnownRules::is_empty")]
+    pub rules: KnownRules,
     /// The login's folder; `None` where the caller has none to give.
     pub config_dir: Option<ConfigDir>,
     /// The working directory; absolute.
@@ -65,6 +68,7 @@ impl Request {
         Self {
             provider,
             provider_version: None,
+            rules: KnownRules::default(),
             config_dir,
             cwd: cwd.into(),
             session: None,

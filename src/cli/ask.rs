@@ -14,7 +14,7 @@ use crate::cli::{question, store};
 use crate::event::{Event, FileFacts, Location, VerdictGiven, VerdictWord};
 use crate::id::{AgentId, PathText, SessionId, StreamName};
 use crate::log::{Append, Entry, Expectation, Log as _};
-use crate::provider::{self, ConfigDir, Place};
+use crate::provider::{ConfigDir, Place};
 use crate::snapshot::{Ask, Seen};
 use crate::world::{clock, process};
 
@@ -171,7 +171,7 @@ fn location(receipt: &Receipt, request: &Request, session: &str) -> Result<Locat
         config_dir: request.config_dir.clone().unwrap_or(ConfigDir::Named(String::new())),
         cwd: request.cwd.clone(),
     };
-    let rules = provider::rules(request.provider.family(), request.provider_version.as_deref());
+    let rules = request.rules.find(request.provider.family(), request.provider_version.as_deref());
     let told = |error: crate::snapshot::SnapshotError| Failure::of("snapshot", exit::ERROR, &error);
     let config_dir = match (&place.config_dir, rules) {
         (ConfigDir::Ambient { .. }, Some(rules)) => rules.config_root(&place),

@@ -28,6 +28,7 @@ pub(super) fn probe(args: &args::Probe, output: &Output) -> Result<u8, Failure> 
         jobs: args.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from),
         random: args.random,
         seed: args.seed,
+        command: std::env::current_exe().ok(),
     };
     let progress = Shown { output, counter: Mutex::new(output.progress("cases done")), differing: AtomicBool::new(false) };
     let report = probe::probe(&options, &stop, &progress).map_err(|error| failure(&error))?;

@@ -96,8 +96,32 @@ impl Fate {
     }
 }
 
-/// What the rules say will happen.
-pub(super) fn foretold(rules: &dyn Provider, view: &mut RealView, built: &Built) -> Result<Fate, SnapshotError> {
+/// What the rules say will happen in a run that lasts so long.
+pub(super) fn foretold(
+    rules: &dyn Provider,
+    view: &mut RealView,
+    built: &Built,
+    holds_ms: u64,
+) -> Result<Fate, SnapshotError> {
+    if let Ask::Resume { chosen: Some(chosen), .. } | Ask::Path { chosen: Some(chosen), .. } = &built.ask
+        && let Seen::Is(path) = rules.path_of(view, &built.place, chosen)?
+        && view.node(&path, true)? != Seen::Absent
+    {
+        return Ok(Fate::of(Word::Refused));
+    }
+    let mut fate = by_rules(rules, view, built)?;
+    if built.uncounted {
+        fate.turns = None;
+    }
+    // A quick run ends before the agent's clean-up.
+    fate.source_lost &= holds_ms >= BEYOND_CLEANUP_MS;
+    Ok(fate)
+}
+
+/// So long after its start the agent has deleted what it finds too old.
+pub(super) const BEYOND_CLEANUP_MS: u64 = 10_000;
+
+fn by_rules(rules: &dyn Provider, view: &mut RealView, built: &Built) -> Result<Fate, SnapshotError> {
     let none = BTreeSet::new();
     let place = &built.place;
     match &built.ask {
@@ -217,9 +241,12 @@ pub(super) struct Held {
     has_turn: bool,
 }
 
-/// Looks at every session file below a folder; links are not followed.
-pub(super) fn files(below: &Path, prompt: &str) -> Files {
+/// Looks at every session file below a folder, and at one that may lie where nothing can be listed; links are not followed.
+pub(super) fn files(below: &Path, also: Option<&Path>, prompt: &str) -> Files {
     let mut files = Files::new();
+    if let Some(path) = also.and_then(|path| fs::canonicalize(path).ok()) {
+        files.extend(held(&path, prompt).map(|held| (path, held)));
+    }
     let mut folders = vec![below.to_owned()];
     while let Some(folder) = folders.pop() {
         // What may not be entered holds nothing that the agent could have written as the same user.
@@ -230,13 +257,20 @@ pub(super) fn files(below: &Path, prompt: &str) -> Files {
             if kind.is_dir() {
                 folders.push(path);
             } else if kind.is_file() && path.extension().is_some_and(|end| end == "jsonl") {
-                let Ok(bytes) = fs::read(&path) else { continue };
-                let has_turn = memchr::memmem::find(&bytes, prompt.as_bytes()).is_some();
-                files.insert(path, Held { bytes: bytes.len() as u64, digest: blake3::hash(&bytes), has_turn });
+                files.extend(held(&path, prompt).map(|held| (path, held)));
             }
         }
     }
     files
+}
+
+fn held(path: &Path, prompt: &str) -> Option<Held> {
+    if !fs::metadata(path).ok()?.is_file() {
+        return None;
+    }
+    let bytes = fs::read(path).ok()?;
+    let has_turn = memchr::memmem::find(&bytes, prompt.as_bytes()).is_some();
+    Some(Held { bytes: bytes.len() as u64, digest: blake3::hash(&bytes), has_turn })
 }
 
 /// What was seen of a run.
@@ -247,6 +281,7 @@ pub(super) fn seen(
     source: Option<&Path>,
     before: &Files,
     after: &Files,
+    foretold: &Fate,
 ) -> Fate {
     let sent: BTreeSet<(String, String)> = messages.iter().flat_map(|text| marks(text)).collect();
     let from: BTreeSet<&String> = sent.iter().map(|(tag, _)| tag).collect();
@@ -254,6 +289,8 @@ pub(super) fn seen(
     let kept = asked.and_then(session_id).zip(reported.as_deref()).is_some_and(|(asked, got)| asked == got);
     let word = match (messages.is_empty(), sent.is_empty(), &ran.end) {
         (false, false, _) => Word::Continues,
+        // A first request is on its way before the session is looked for.
+        (false, true, End::Exit(code)) if *code != 0 && reported.is_none() => Word::Refused,
         (false, true, _) if kept => Word::Empty,
         (false, true, _) => Word::Fresh,
         (true, _, End::TimedOut) => Word::Hangs,
@@ -267,13 +304,19 @@ pub(super) fn seen(
             Some(_) => Writes::To(path.clone()),
             None => Writes::NewIn(path.parent().unwrap_or(path).to_owned()),
         };
+        // One file may have several names.
+        if foretold.writes.as_ref() == Some(&writes) {
+            break;
+        }
     }
     let turns = (word == Word::Continues).then_some(sent.len() as u64);
     let one = from.len() == 1;
     let from = if one { from.first().map(|tag| (*tag).clone()) } else { None };
     let from = if sent.is_empty() || one { from } else { Some("several files".into()) };
     let source_lost = source.is_some_and(|source| before.contains_key(source) && !after.contains_key(source));
-    let said = ran.stderr.lines().take(3).map(|line| line.chars().take(300).collect()).collect();
+    // Its own words; what is longer is its code, shown where it broke.
+    let is_word = |line: &&str| line.len() <= 300 && !line.trim().is_empty();
+    let said = ran.stderr.lines().filter(is_word).take(3).map(str::to_owned).collect();
     Fate { word, from, turns, writes: Some(writes), source_lost, said }
 }
 

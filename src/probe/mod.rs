@@ -17,6 +17,7 @@ mod claude;
 mod judge;
 mod random;
 mod room;
+mod user;
 mod world;
 
 use std::collections::VecDeque;
@@ -27,7 +28,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use self::agent::{End, Start};
 use self::api::Api;
@@ -58,6 +59,8 @@ pub struct Options {
     pub random: usize,
     /// What the random worlds are made from.
     pub seed: u64,
+    /// The command `throughline` itself: a superuser's probe starts it as an ordinary user for the cases about rights.
+    pub command: Option<PathBuf>,
 }
 
 /// Why a probe could not begin, or not go on. Its folder is removed and its processes are ended all the same.
@@ -92,7 +95,7 @@ pub enum ProbeError {
 }
 
 /// How a case went.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// The agent did what the rules say.
@@ -106,7 +109,7 @@ pub enum Status {
 }
 
 /// One case and its evidence.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Row {
     /// Its name; the part before the first dot is its group.
     pub name: String,
@@ -193,6 +196,7 @@ pub fn probe(options: &Options, stop: &AtomicBool, progress: &dyn Progress) -> R
     cases.extend(random::cases(options.random, options.seed));
     let probe = Probe { options, stop, room, api, rules, number: AtomicUsize::new(0) };
     let mut rows = probe.run_all(&cases, progress)?;
+    probe.ask_ordinary_user(&cases, &mut rows);
     for (row, case) in rows.iter_mut().zip(&cases) {
         if row.status == Status::Differ && random::is_random(&case.name) {
             *row = probe.shrink(case, row.clone());
@@ -272,9 +276,33 @@ impl Probe<'_> {
         Ok(rows.into_iter().map(|(_, row)| row).collect())
     }
 
+    /// The cases about rights, for a superuser: somebody without rights runs them.
+    fn ask_ordinary_user(&self, cases: &[Case], rows: &mut [Row]) {
+        let is_left = |case: &&Case| case.ordinary_user && rustix::process::geteuid().is_root();
+        let names: Vec<&str> = cases.iter().filter(is_left).map(|case| case.name.as_str()).collect();
+        if names.is_empty() {
+            return;
+        }
+        match user::ask(self.options, &self.room, &names, self.stop) {
+            Ok(found) => {
+                for row in rows {
+                    if let Some(found) = found.iter().find(|found| found.name == row.name) {
+                        row.clone_from(found);
+                    }
+                }
+            }
+            Err(error) => {
+                let why = format!("a superuser has every right, and the probe could not run as an ordinary user: {error}");
+                for row in rows.iter_mut().filter(|row| names.contains(&row.name.as_str())) {
+                    row.seen.clone_from(&why);
+                }
+            }
+        }
+    }
+
     fn run(&self, case: &Case) -> Row {
         if case.ordinary_user && rustix::process::geteuid().is_root() {
-            return Row::without(case, "a superuser has every right; run the probe as an ordinary user");
+            return Row::without(case, "a superuser has every right");
         }
         match self.judge(case) {
             Ok(judged) => Row::of(case, judged),
@@ -297,13 +325,13 @@ impl Probe<'_> {
         // Neither a mark nor a part of one, and different for each run.
         let prompt = format!("the-new-prompt-of-{name}-ends");
         let most = world.most_ms.map_or(MOST, Duration::from_millis);
-        let before = judge::files(&built.room, &prompt);
         let naive = naive(built);
         let meanwhile = world.meanwhile.map(|meanwhile| self.begin(meanwhile, name, built)).transpose()?;
         let own = process::own().map_err(io::Error::other)?;
         let mut view = RealView::new(clock::now_ms(), own);
-        let foretold = foretold(self.rules, &mut view, built).map_err(io::Error::other)?;
+        let foretold = foretold(self.rules, &mut view, built, world.holds_ms).map_err(io::Error::other)?;
         let source = self.source_of(&mut view, built);
+        let before = judge::files(&built.room, source.as_deref(), &prompt);
         let unseen_driver = match (&meanwhile, &built.ask) {
             (Some(Beside::Driver { pid, .. }), Ask::Resume { id, .. }) => {
                 let owners = self.rules.owners(&mut view, &built.place, id).map_err(io::Error::other)?;
@@ -327,7 +355,7 @@ impl Probe<'_> {
         let sent = self.api.sent(name);
         let messages: Vec<String> =
             sent.iter().filter(|sent| sent.messages.contains(&prompt)).map(|sent| sent.messages.clone()).collect();
-        let after = judge::files(&built.room, &prompt);
+        let after = judge::files(&built.room, source.as_deref(), &prompt);
         let (asked, is_fork) = match &built.ask {
             Ask::Resume { id, fork, .. } => (Some(id.clone()), *fork),
             Ask::Path { .. } => (None, true),
@@ -335,7 +363,7 @@ impl Probe<'_> {
             Ask::Continue => (judge::reported_session(&ran.stdout).filter(|id| before.keys().any(|path| path.ends_with(format!("{id}.jsonl")))), false),
             Ask::New { .. } => (None, false),
         };
-        let seen = judge::seen(&ran, &messages, asked.as_deref(), source.as_deref(), &before, &after);
+        let seen = judge::seen(&ran, &messages, asked.as_deref(), source.as_deref(), &before, &after, &foretold);
         let harmed = if world.meanwhile.is_some() { Vec::new() } else { judge::harmed(&before, &after, prefix) };
         let got = judge::reported_session(&ran.stdout);
         let chosen = match &built.ask {
@@ -355,7 +383,7 @@ impl Probe<'_> {
         let evidence = serde_json::json!({
             "argv": arguments, "end": format!("{:?}", ran.end), "took_ms": u64::try_from(ran.took.as_millis()).unwrap_or(u64::MAX),
             "requests": sent.iter().map(|sent| format!("{}{}", sent.path, if sent.streamed { " (streamed)" } else { "" })).collect::<Vec<_>>(),
-            "session": got, "harmed": harmed, "other_id_than_chosen": other_id, "driver_not_seen": unseen_driver,
+            "session": got, "turns": messages.iter().flat_map(|text| judge::marks(text)).map(|(tag, turn)| format!("{tag}-{turn}")).collect::<std::collections::BTreeSet<_>>(), "harmed": harmed, "other_id_than_chosen": other_id, "driver_not_seen": unseen_driver,
             "foretold": foretold, "seen": seen,
         });
         Ok(Judged { status, foretold, seen, naive_right, evidence })

@@ -43,6 +43,16 @@ pub(super) struct Piece {
     pub(super) age_days: Option<u64>,
 }
 
+impl Piece {
+    fn needs_own(&self) -> bool {
+        let of = match &self.thing {
+            Thing::HardLink(of) | Thing::Link(of) | Thing::Text(of) => of.as_str(),
+            Thing::Dir | Thing::Session { .. } | Thing::Fifo => "",
+        };
+        self.at.contains("{own}") || of.contains("{own}")
+    }
+}
+
 /// What the agent is asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Ask {
@@ -85,6 +95,8 @@ pub(super) struct World {
     pub(super) holds_ms: u64,
     /// How long the agent may take, where that is not as usual.
     pub(super) most_ms: Option<u64>,
+    /// What the agent repairs in its history is not what it reads of it: the number of turns is not compared.
+    pub(super) uncounted: bool,
 }
 
 impl World {
@@ -100,6 +112,7 @@ impl World {
             meanwhile: None,
             holds_ms: 0,
             most_ms: None,
+            uncounted: false,
         }
     }
 
@@ -123,17 +136,22 @@ impl World {
     /// Makes it real below `room`, and gives where everything is.
     pub(super) fn build(&self, room: &Path) -> io::Result<Built> {
         let mut texts = Texts { room: text_of(room)?, own: String::new() };
-        for folder in [texts.fill(&self.cwd), texts.fill(&self.home), texts.fill("{room}/tmp")] {
+        for folder in [texts.fill(&self.home), texts.fill("{room}/tmp")] {
             folder_of(Path::new(&folder))?;
         }
         if let [main, linked @ ..] = &*self.worktrees {
             let linked: Vec<String> = linked.iter().map(|path| texts.fill(path)).collect();
             repository(&texts.fill(main), &linked)?;
         }
+        // What the name of the own folder needs comes first: the working directory may be a link.
+        let (later, first): (Vec<&Piece>, Vec<&Piece>) = self.pieces.iter().partition(|piece| piece.needs_own());
+        for piece in first {
+            put(Path::new(&texts.fill(&piece.at)), &piece.thing, &texts)?;
+        }
         let cwd = texts.fill(&self.cwd);
         folder_of(Path::new(&cwd))?;
         texts.own = format!("{}/projects/{}", texts.fill("{cfg}"), slug(&text_of(&fs::canonicalize(&cwd)?)?));
-        for piece in &self.pieces {
+        for piece in later {
             put(Path::new(&texts.fill(&piece.at)), &piece.thing, &texts)?;
         }
         for piece in &self.pieces {
@@ -158,7 +176,8 @@ impl World {
             Ask::Path { path, chosen } => Ask::Path { path: texts.fill(&path), chosen },
             ask => ask,
         };
-        Ok(Built { place, home: texts.fill(&self.home), own: texts.own, room: room.to_owned(), ask })
+        let home = texts.fill(&self.home);
+        Ok(Built { place, home, own: texts.own, room: room.to_owned(), ask, uncounted: self.uncounted })
     }
 }
 
@@ -171,6 +190,7 @@ pub(super) struct Built {
     pub(super) own: String,
     pub(super) room: PathBuf,
     pub(super) ask: Ask,
+    pub(super) uncounted: bool,
 }
 
 /// What the names of places stand for.
@@ -186,8 +206,19 @@ impl Texts {
             let Some((path, after)) = rest.split_once(":slug}") else { break };
             filled = format!("{before}{}{after}", slug(&path.replace("{room}", &self.room)));
         }
-        filled.replace("{room}", &self.room)
+        with_times(filled.replace("{room}", &self.room))
     }
+}
+
+/// `{now}` and `{now-Nh}` as the agent writes times.
+fn with_times(mut text: String) -> String {
+    while let Some((before, rest)) = text.split_once("{now") {
+        let Some((ago, after)) = rest.split_once('}') else { break };
+        let hours: u64 = ago.trim_start_matches('-').trim_end_matches('h').parse().unwrap_or(0);
+        let then = jiff::Timestamp::try_from(SystemTime::now() - Duration::from_secs(hours * 3_600)).unwrap_or_default();
+        text = format!("{before}{then:.3}{after}");
+    }
+    text
 }
 
 fn text_of(path: &Path) -> io::Result<String> {

@@ -6,10 +6,12 @@
 
 pub mod claude;
 mod finding;
+mod known;
 mod rule;
 pub mod source;
 
 pub use self::finding::Finding;
+pub use self::known::{KnownRules, RulesError};
 pub use self::rule::{ConfigDir, FoundBy, Launch, LaunchAsk, Lookup, Outcome, Place, Provider, Scanned};
 
 /// The rules for a provider, for the version that is asked for or the nearest known one.

@@ -134,7 +134,7 @@ pub trait Provider: std::fmt::Debug + Send + Sync {
     fn name(&self) -> &'static str;
 
     /// The version whose rules these are.
-    fn version(&self) -> &'static str;
+    fn version(&self) -> &str;
 
     /// Whether these rules were observed on the version that was asked for; without one there is nothing to doubt.
     fn is_observed(&self, asked: Option<&str>) -> bool;

@@ -16,6 +16,9 @@ pub const CONTAINS_BYTES_MAX: u64 = 64 * MIB;
 /// A view says it in [`Seen::Unreadable`](crate::snapshot::Seen::Unreadable), and rules know by it that a deeper look helps.
 pub const NOT_EXAMINED: &str = "it was not examined to its end";
 
+/// Why a setting is missing although its file was read: the agent cannot use that file either.
+pub const NOT_SETTINGS: &str = "it is no settings file with such a value";
+
 pub(crate) const KIB: u64 = 1024;
 pub(crate) const MIB: u64 = 1024 * KIB;
 

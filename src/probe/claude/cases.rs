@@ -1,14 +1,13 @@
 //! The fixed cases: what Claude Code is asked, in which worlds.
 
 use super::content::{ID, names};
+use crate::probe::judge::BEYOND_CLEANUP_MS;
 use crate::probe::world::{Ask, Meanwhile, Thing, World};
 
 /// The id that a fork or a new session is to get.
 const CHOSEN: &str = "33333333-3333-4333-8333-333333333333";
 /// An id beside the one that is asked for.
 const OTHER: &str = "22222222-2222-4222-8222-222222222222";
-/// Long enough for the clean-up, which comes some six seconds after the start.
-const BEYOND_CLEANUP_MS: u64 = 10_000;
 
 /// A world with a name.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -96,7 +95,10 @@ impl World {
 fn contents() -> Named {
     let each = names().flat_map(|name| {
         [("", plain()), (".fork", fork())]
-            .map(|(suffix, ask)| named(format!("{name}{suffix}"), World::new(ask).session("own", name)))
+            .map(|(suffix, ask)| {
+                let world = World { uncounted: name.starts_with("tool_"), ..World::new(ask) };
+                named(format!("{name}{suffix}"), world.session("own", name))
+            })
     });
     std::iter::once(named("absent", World::new(plain()))).chain(each).collect()
 }
@@ -362,6 +364,31 @@ fn retentions() -> Named {
         named("period_is_zero", settings(old(fork(), 400), "{\"cleanupPeriodDays\":0}")),
         named("settings_are_torn", settings(old(fork(), 400), "{\"cleanupPeriodDays\":36")),
         named("old_one_by_path_elsewhere", World::new(Ask::Path { path: "{room}/else/a.jsonl".into(), chosen: None }).held("{room}/else/a.jsonl", "complete", "else").aged(400).holding(BEYOND_CLEANUP_MS)),
+        named("cleaned_just_now", old(fork(), 400).piece("{cfg}/.last-cleanup", Thing::Text("{now}".into()))),
+        named("cleaned_an_hour_ago", old(fork(), 400).piece("{cfg}/.last-cleanup", Thing::Text("{now-1h}".into()))),
+        named("cleaned_23_hours_ago", old(fork(), 400).piece("{cfg}/.last-cleanup", Thing::Text("{now-23h}".into()))),
+        named("cleaned_25_hours_ago", old(fork(), 400).piece("{cfg}/.last-cleanup", Thing::Text("{now-25h}".into()))),
+        named("cleaned_8_days_ago", old(fork(), 400).piece("{cfg}/.last-cleanup", Thing::Text("{now-192h}".into()))),
+        named("cleaned_just_now_by_an_old_file", old(fork(), 400).piece("{cfg}/.last-cleanup", Thing::Text("{now}".into())).aged(9)),
+        named("cleaned_long_ago_by_a_new_file", old(fork(), 400).piece("{cfg}/.last-cleanup", Thing::Text("2020-01-01T00:00:00.000Z".into()))),
+        named("cleaned_at_no_time", old(fork(), 400).piece("{cfg}/.last-cleanup", Thing::Text("no time".into()))),
+        named("period_is_zero_and_it_is_slow", World { holds_ms: 25_000, ..settings(old(fork(), 400), "{\"cleanupPeriodDays\":0}") }),
+        named("period_is_a_text", settings(old(fork(), 400), "{\"cleanupPeriodDays\":\"90\"}")),
+        named("other_setting_is_wrong", settings(old(fork(), 400), "{\"permissions\":7}")),
+        named("settings_are_empty", settings(old(fork(), 400), "")),
+        named("cleaned_a_day_ago", old(fork(), 400).piece("{cfg}/.last-cleanup", Thing::Text("x".into())).aged(1)),
+        named("cleaned_two_days_ago", old(fork(), 400).piece("{cfg}/.last-cleanup", Thing::Text("x".into())).aged(2)),
+        named("cleaned_six_days_ago", old(fork(), 400).piece("{cfg}/.last-cleanup", Thing::Text("x".into())).aged(6)),
+        named("projects_settings", old(fork(), 400).piece("{room}/w/p1/.claude/settings.json", Thing::Text("{\"cleanupPeriodDays\":3650}".into()))),
+        named("projects_local_settings", old(fork(), 400).piece("{room}/w/p1/.claude/settings.local.json", Thing::Text("{\"cleanupPeriodDays\":3650}".into()))),
+        named("projects_settings_are_torn", old(fork(), 400).piece("{room}/w/p1/.claude/settings.json", Thing::Text("{".into()))),
+        named("projects_settings_are_shorter", settings(old(fork(), 40), "{\"cleanupPeriodDays\":3650}").piece("{room}/w/p1/.claude/settings.json", Thing::Text("{\"cleanupPeriodDays\":7}".into()))),
+        named("period_is_negative", settings(old(fork(), 400), "{\"cleanupPeriodDays\":-1}")),
+        named("period_is_a_fraction", settings(old(fork(), 400), "{\"cleanupPeriodDays\":30.5}")),
+        named("period_is_null", settings(old(fork(), 400), "{\"cleanupPeriodDays\":null}")),
+        named("settings_are_a_list", settings(old(fork(), 400), "[]")),
+        named("settings_are_a_folder", old(fork(), 400).piece("{cfg}/settings.json", Thing::Dir)),
+        named("settings_are_a_link", old(fork(), 400).piece("{room}/set", Thing::Text("{\"cleanupPeriodDays\":3650}".into())).piece("{cfg}/settings.json", Thing::Link("{room}/set".into()))),
         named("old_twin", World::new(fork()).session("twin", "complete").aged(400).holding(BEYOND_CLEANUP_MS)),
     ]
 }

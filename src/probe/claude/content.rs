@@ -40,7 +40,7 @@ impl Talk {
     fn chained(&self, kind: &str, number: u32, parent: Option<u32>, more: Value) -> Value {
         let mut record = json!({
             "parentUuid": parent.map(|parent| self.uuid(parent)), "isSidechain": false, "type": kind,
-            "uuid": self.uuid(number), "timestamp": format!("2026-11-30T20:00:{:02}.000Z", number % 60),
+            "uuid": self.uuid(number), "timestamp": UNTIMED,
             "userType": "external", "entrypoint": "sdk-cli", "cwd": "/w/p1", "sessionId": self.id,
             "version": "2.1.0", "gitBranch": "main",
         });
@@ -111,6 +111,33 @@ impl Talk {
         ]
     }
 
+    /// The turns, some of them without a time.
+    fn untimed(&self, which: std::ops::Range<usize>) -> Vec<u8> {
+        let mut turns = self.turns();
+        for record in turns[which].iter_mut().filter_map(Value::as_object_mut) {
+            record.remove("timestamp");
+        }
+        lines(turns)
+    }
+
+    /// The turns, the second one so much later and with another parent.
+    fn later(&self, ms: i64, parent: u32) -> Vec<u8> {
+        let mut turns = self.turns();
+        turns[2]["parentUuid"] = json!(self.uuid(parent));
+        let start = jiff::Timestamp::UNIX_EPOCH;
+        for (record, at) in turns.iter_mut().zip([0, 1_000, 1_000 + ms, 2_000 + ms]) {
+            let time = start + jiff::SignedDuration::from_millis(1_796_072_072_000 + at);
+            record["timestamp"] = json!(format!("{time:.3}"));
+        }
+        lines(turns)
+    }
+
+    /// Two turns, and another second turn after them.
+    fn branches(&self) -> Vec<Value> {
+        let second = [self.user(5, Some(2), "u3"), self.assistant(6, Some(5), "a3")];
+        [self.turns(), second.to_vec()].concat()
+    }
+
     /// The tree with one field of every record set, or taken away.
     fn with(&self, field: &str, value: Option<&Value>) -> Vec<u8> {
         lines(self.records().into_iter().map(|mut record| {
@@ -133,13 +160,25 @@ impl Talk {
 
     /// The whole file with something between two of its lines.
     fn between(&self, line: usize, what: &[u8]) -> Vec<u8> {
-        let records = self.records();
+        let records = timed(self.records());
         [&lines(records[..line].iter().cloned())[..], what, &lines(records[line..].iter().cloned())[..]].concat()
     }
 }
 
+/// The time of a record before it has its place.
+const UNTIMED: &str = "untimed";
+
+/// The records with times in their order, where they have none of their own.
+fn timed(records: impl IntoIterator<Item = Value>) -> Vec<Value> {
+    let mut records: Vec<Value> = records.into_iter().collect();
+    for (index, record) in records.iter_mut().enumerate().filter(|(_, record)| record["timestamp"] == UNTIMED) {
+        record["timestamp"] = json!(format!("2026-11-30T{:02}:{:02}:{:02}.000Z", index / 3_600, index / 60 % 60, index % 60));
+    }
+    records
+}
+
 fn lines(records: impl IntoIterator<Item = Value>) -> Vec<u8> {
-    records.into_iter().flat_map(|record| format!("{record}\n").into_bytes()).collect()
+    timed(records).into_iter().flat_map(|record| format!("{record}\n").into_bytes()).collect()
 }
 
 fn replaced(bytes: &[u8], from: &str, to: &[u8]) -> Vec<u8> {
@@ -222,7 +261,7 @@ const CONTENTS: &[Content] = &[
     ("user_content_is_missing", |talk| lines([talk.chained("user", 1, None, json!({"message": {"role": "user"}})), talk.assistant(2, Some(1), "a1")])),
     ("sidechain", |talk| talk.with("isSidechain", Some(&json!(true)))),
     ("sidechain_spaced", |talk| {
-        let mut records = talk.records();
+        let mut records = timed(talk.records());
         records.iter_mut().filter(|record| record.get("uuid").is_some()).for_each(|record| record["isSidechain"] = json!(true));
         records.iter().flat_map(|record| format!("{}\n", spaced(record)).into_bytes()).collect()
     }),
@@ -245,12 +284,12 @@ const CONTENTS: &[Content] = &[
     ("no_last_newline", |talk| lines(talk.records()).strip_suffix(b"\n").unwrap_or_default().to_vec()),
     ("crlf", |talk| replaced(&lines(talk.records()), "\n", b"\r\n")),
     ("byte_order_mark", |talk| [b"\xef\xbb\xbf", &lines(talk.records())[..]].concat()),
-    ("spaced", |talk| talk.records().iter().flat_map(|record| format!("{}\n", spaced(record)).into_bytes()).collect()),
+    ("spaced", |talk| timed(talk.records()).iter().flat_map(|record| format!("{}\n", spaced(record)).into_bytes()).collect()),
     ("pretty", |talk| {
         let pretty = |record: &Value| serde_json::to_string_pretty(record).unwrap_or_default() + "\n";
-        talk.records().iter().map(pretty).collect::<String>().into_bytes()
+        timed(talk.records()).iter().map(pretty).collect::<String>().into_bytes()
     }),
-    ("one_array", |talk| Value::Array(talk.records()).to_string().into_bytes()),
+    ("one_array", |talk| Value::Array(timed(talk.records())).to_string().into_bytes()),
     ("blank_line_inside", |talk| talk.between(5, b"\n\n")),
     ("garbage_first", |talk| [b"not a record\n", &lines(talk.records())[..]].concat()),
     ("garbage_inside", |talk| talk.between(4, b"{\"type\":\"user\",\"mess\n")),
@@ -279,11 +318,11 @@ const CONTENTS: &[Content] = &[
     ("cut_behind_a_key", |talk| talk.cut("\"message\":", 10)),
     ("glued_records", |talk| replaced(&lines(talk.turns()), "\n", b"")),
     ("glued_last", |talk| {
-        let turns = talk.turns();
+        let turns = timed(talk.turns());
         [lines(turns[..2].iter().cloned()), format!("{}{}\n", turns[2], turns[3]).into_bytes()].concat()
     }),
     ("half_a_line_before_the_last", |talk| {
-        let turns = talk.turns();
+        let turns = timed(talk.turns());
         [lines(turns[..3].iter().cloned()), format!("{{\"type\":\"assis{}\n", turns[3]).into_bytes()].concat()
     }),
     ("other_session_in_the_records", |talk| talk.with("sessionId", Some(&json!("99999999-9999-4999-8999-999999999999")))),
@@ -293,6 +332,18 @@ const CONTENTS: &[Content] = &[
     ("no_version_in_the_records", |talk| talk.with("version", None)),
     ("newer_version_in_the_records", |talk| talk.with("version", Some(&json!("99.0.0")))),
     ("no_times_in_the_records", |talk| talk.with("timestamp", None)),
+    ("no_time_in_the_first_turn", |talk| talk.untimed(0..2)),
+    ("no_time_in_the_last_turn", |talk| talk.untimed(2..4)),
+    ("no_time_in_the_last_reply", |talk| talk.untimed(3..4)),
+    ("no_time_in_the_attachments", |talk| {
+        let mut tree = talk.tree();
+        for record in tree.iter_mut().filter(|record| record["type"] == "attachment").filter_map(Value::as_object_mut) {
+            record.remove("timestamp");
+        }
+        lines(tree)
+    }),
+    ("times_that_are_none", |talk| talk.with("timestamp", Some(&json!("some time")))),
+    ("times_that_are_numbers", |talk| talk.with("timestamp", Some(&json!(1_796_072_072)))),
     ("no_branch_in_the_records", |talk| talk.with("gitBranch", None)),
     ("interactive_records", |talk| talk.with("entrypoint", Some(&json!("cli")))),
     ("parents_missing", |talk| talk.with("parentUuid", None)),
@@ -300,6 +351,21 @@ const CONTENTS: &[Content] = &[
     ("parent_unknown", |talk| {
         let mut turns = talk.turns();
         turns[2]["parentUuid"] = json!(talk.uuid(99));
+        lines(turns)
+    }),
+    ("parent_unknown_2_seconds_later", |talk| talk.later(2_000, 99)),
+    ("parent_unknown_4_seconds_later", |talk| talk.later(4_000, 99)),
+    ("parent_unknown_5_seconds_later", |talk| talk.later(5_000, 99)),
+    ("parent_unknown_6_seconds_later", |talk| talk.later(6_000, 99)),
+    ("parent_unknown_a_minute_later", |talk| talk.later(60_000, 99)),
+    ("parent_unknown_a_day_later", |talk| talk.later(86_400_000, 99)),
+    ("own_parent_a_minute_later", |talk| talk.later(60_000, 3)),
+    ("in_a_circle_a_minute_later", |talk| talk.later(60_000, 4)),
+    ("known_parent_a_day_later", |talk| talk.later(86_400_000, 2)),
+    ("parent_unknown_and_no_times", |talk| {
+        let mut turns = talk.turns();
+        turns[2]["parentUuid"] = json!(talk.uuid(99));
+        turns.iter_mut().filter_map(Value::as_object_mut).for_each(|record| drop(record.remove("timestamp")));
         lines(turns)
     }),
     ("first_parent_unknown", |talk| {
@@ -322,12 +388,169 @@ const CONTENTS: &[Content] = &[
         turns[2]["parentUuid"] = json!(talk.uuid(3));
         lines(turns)
     }),
+    ("second_prompt_and_reply_in_a_circle", |talk| {
+        let mut turns = talk.turns();
+        turns[2]["parentUuid"] = json!(talk.uuid(4));
+        lines(turns)
+    }),
+    ("first_reply_is_its_own_parent", |talk| {
+        let mut turns = talk.turns();
+        turns[1]["parentUuid"] = json!(talk.uuid(2));
+        lines(turns)
+    }),
+    ("last_reply_is_its_own_parent", |talk| {
+        let mut turns = talk.turns();
+        turns[3]["parentUuid"] = json!(talk.uuid(4));
+        lines(turns)
+    }),
+    ("last_turn_sidechain", |talk| {
+        let mut turns = talk.turns();
+        turns[2..].iter_mut().for_each(|record| record["isSidechain"] = json!(true));
+        lines(turns)
+    }),
+    ("first_reply_sidechain", |talk| {
+        let mut turns = talk.turns();
+        turns[1]["isSidechain"] = json!(true);
+        lines(turns)
+    }),
+    ("sidechain_beside", |talk| {
+        let mut turns = talk.turns();
+        for (number, turn) in [(11, "x1"), (12, "x2")] {
+            let mut record = talk.user(number, (number > 11).then_some(11), turn);
+            record["isSidechain"] = json!(true);
+            turns.insert(2, record);
+        }
+        lines(turns)
+    }),
+    ("sidechain_last_beside", |talk| {
+        let mut turns = talk.turns();
+        let mut record = talk.user(11, None, "x1");
+        record["isSidechain"] = json!(true);
+        turns.push(record);
+        lines(turns)
+    }),
+    ("turns_reversed", |talk| lines(talk.turns().into_iter().rev())),
+    ("last_two_swapped", |talk| {
+        let mut turns = talk.turns();
+        turns.swap(2, 3);
+        lines(turns)
+    }),
+    ("first_two_swapped", |talk| {
+        let mut turns = talk.turns();
+        turns.swap(0, 1);
+        lines(turns)
+    }),
+    ("first_turn_written_last", |talk| {
+        let mut turns = talk.turns();
+        turns.rotate_left(2);
+        lines(turns)
+    }),
+    ("last_uuid_missing", |talk| {
+        let mut turns = talk.turns();
+        turns[3].as_object_mut().map(|record| record.remove("uuid"));
+        lines(turns)
+    }),
+    ("first_uuids_missing", |talk| {
+        let mut turns = talk.turns();
+        turns[..2].iter_mut().for_each(|turn| drop(turn.as_object_mut().map(|record| record.remove("uuid"))));
+        lines(turns)
+    }),
+    ("turns_without_uuids", |talk| {
+        let mut turns = talk.turns();
+        turns.iter_mut().for_each(|turn| drop(turn.as_object_mut().map(|record| record.remove("uuid"))));
+        lines(turns)
+    }),
+    ("turns_without_uuids_and_parents", |talk| {
+        let mut turns = talk.turns();
+        turns.iter_mut().filter_map(Value::as_object_mut).for_each(|record| {
+            record.remove("uuid");
+            record.remove("parentUuid");
+        });
+        lines(turns)
+    }),
+    ("uuid_is_a_number", |talk| {
+        let mut turns = talk.turns();
+        turns[3]["uuid"] = json!(4);
+        lines(turns)
+    }),
     ("first_reply_missing", |talk| lines(talk.records().into_iter().filter(|record| record["uuid"] != json!(talk.uuid(3))))),
     ("two_branches", |talk| {
+        lines(talk.branches())
+    }),
+    ("two_branches_older_by_time", |talk| {
+        let mut branches = talk.branches();
+        branches[4]["timestamp"] = json!("2026-11-29T19:00:00.000Z");
+        branches[5]["timestamp"] = json!("2026-11-29T19:00:01.000Z");
+        lines(branches)
+    }),
+    ("two_branches_and_the_leaf_of_the_first", |talk| lines([talk.branches(), talk.ending(4)].concat())),
+    ("two_branches_and_the_leaf_of_the_second", |talk| lines([talk.branches(), talk.ending(6)].concat())),
+    ("two_branches_and_the_leaf_between", |talk| {
+        let branches = talk.branches();
+        lines([branches[..4].to_vec(), talk.ending(4), branches[4..].to_vec()].concat())
+    }),
+    ("two_branches_and_a_leaf_inside", |talk| lines([talk.branches(), talk.ending(2)].concat())),
+    ("first_branch_goes_on", |talk| {
+        let mut branches = talk.branches();
+        branches.push(talk.user(7, Some(4), "u4"));
+        lines(branches)
+    }),
+    ("second_branch_has_no_reply", |talk| lines(talk.branches().into_iter().take(5))),
+    ("second_branch_is_an_attachment", |talk| {
         let mut turns = talk.turns();
-        turns.push(talk.user(5, Some(2), "u3"));
-        turns.push(talk.assistant(6, Some(5), "a3"));
+        turns.push(talk.attachment(9, Some(2)));
         lines(turns)
+    }),
+    ("second_branch_is_a_system_record", |talk| {
+        let mut turns = talk.turns();
+        turns.push(talk.system(9, Some(2)));
+        lines(turns)
+    }),
+    ("two_trees_and_a_root_last", |talk| lines([talk.assistant(2, Some(1), "a1"), talk.user(3, None, "u2"), talk.user(1, None, "u1")])),
+    ("attachment_of_its_own_last", |talk| lines(talk.turns().into_iter().chain([talk.attachment(9, None)]))),
+    ("system_of_its_own_last", |talk| lines(talk.turns().into_iter().chain([talk.system(9, None)]))),
+    ("attachment_of_its_own_and_the_last_leaf", |talk| lines(talk.turns().into_iter().chain([talk.attachment(9, None)]).chain(talk.ending(4)))),
+    ("second_branch_is_a_progress_record", |talk| {
+        lines(talk.turns().into_iter().chain([talk.chained("progress", 9, Some(2), json!({"data": {"type": "hook_progress"}}))]))
+    }),
+    ("second_branch_is_of_an_unknown_type", |talk| lines(talk.turns().into_iter().chain([talk.chained("novelty", 9, Some(2), json!({}))]))),
+    ("second_branch_has_no_message", |talk| lines(talk.turns().into_iter().chain([talk.chained("user", 9, Some(2), json!({}))]))),
+    ("messageless_of_its_own_last", |talk| lines(talk.turns().into_iter().chain([talk.chained("user", 9, None, json!({}))]))),
+    ("uuid_used_again", |talk| {
+        let again = [talk.user(1, Some(2), "u3"), talk.assistant(5, Some(1), "a3")];
+        lines(talk.turns().into_iter().take(2).chain(again))
+    }),
+    ("attachment_branch_and_the_leaf_of_the_turns", |talk| lines(talk.turns().into_iter().chain([talk.attachment(9, Some(2))]).chain(talk.ending(4)))),
+    ("sidechain_before_an_unknown_parent", |talk| {
+        let mut turns = talk.turns();
+        turns[2]["parentUuid"] = json!(talk.uuid(99));
+        let mut record = talk.user(11, None, "x1");
+        record["isSidechain"] = json!(true);
+        turns.insert(2, record);
+        lines(turns)
+    }),
+    ("leaf_of_a_sidechain", |talk| {
+        let mut record = talk.user(11, Some(2), "x1");
+        record["isSidechain"] = json!(true);
+        lines(talk.turns().into_iter().chain([record]).chain(talk.ending(11)))
+    }),
+    ("leaf_before_an_unlinked_turn", |talk| {
+        let later = [talk.user(5, None, "u3"), talk.assistant(6, Some(5), "a3")];
+        lines(talk.turns().into_iter().chain(talk.ending(4)).chain(later))
+    }),
+    ("two_leaves_named", |talk| lines(talk.branches().into_iter().chain(talk.ending(6)).chain(talk.ending(4)))),
+    ("leaf_inside_of_two_branches_below", |talk| {
+        let more = [talk.user(7, Some(4), "u4"), talk.user(8, Some(4), "u5")];
+        lines(talk.branches().into_iter().chain(more).chain(talk.ending(4)))
+    }),
+    ("leaf_inside", |talk| lines([talk.turns(), talk.ending(2)].concat())),
+    ("tree_reversed", |talk| lines(talk.tree().into_iter().rev())),
+    ("turns_reversed_and_a_leaf_inside", |talk| lines(talk.turns().into_iter().rev().chain(talk.ending(2)))),
+    ("turns_reversed_and_the_last_leaf", |talk| lines(talk.turns().into_iter().rev().chain(talk.ending(4)))),
+    ("attachment_last", |talk| lines(talk.turns().into_iter().chain([talk.attachment(9, Some(4))]))),
+    ("system_last", |talk| lines(talk.turns().into_iter().chain([talk.system(9, Some(4))]))),
+    ("progress_last", |talk| {
+        lines(talk.turns().into_iter().chain([talk.chained("progress", 9, Some(4), json!({"data": {"type": "hook_progress"}}))]))
     }),
     ("reversed", |talk| lines(talk.records().into_iter().rev())),
     ("uuids_missing", |talk| talk.with("uuid", None)),
@@ -378,7 +601,7 @@ const CONTENTS: &[Content] = &[
     }),
     ("tool_result_without_call", |talk| {
         let mut turns = talk.turns();
-        turns[2]["message"]["content"] = json!([{"type": "tool_result", "tool_use_id": "toolu_9", "content": talk.mark("u2")}]);
+        turns[2]["message"]["content"] = json!([{"type": "tool_result", "tool_use_id": "toolu_9", "content": "x"}, {"type": "text", "text": talk.mark("u2")}]);
         lines(turns)
     }),
     ("megabytes_of_metadata_before", |talk| [filler(3 << 20), lines(talk.turns())].concat()),

@@ -18,7 +18,11 @@ pub(super) fn not_accepted(path: &str, held: &Transcript) -> Finding {
         return Finding::new("empty_file", "the session's file is empty; the CLI does not take it for a session")
             .at(path);
     }
-    let what = if held.messageless > 0 {
+    let what = if held.misled {
+        "metadata that names a subagent's record as its end"
+    } else if held.turns > 0 {
+        "turns that this version does not take: without times, several on a line, or over several lines"
+    } else if held.messageless > 0 {
         "turns without messages"
     } else if held.sidechain > 0 {
         "records of subagents only"

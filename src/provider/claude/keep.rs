@@ -2,13 +2,18 @@
 //!
 //! Observed on 2.1.332: a transcript that cannot be written, or a folder in which no fork can be created, makes the CLI print
 //! its reply, exit with 0, and save nothing. And some six seconds after its start it deletes every session file that was not
-//! changed for `cleanupPeriodDays` (30 unless `settings.json` says otherwise; a value below 1 makes it ignore that file): also
-//! the source of a fork that it has just made. A plain resume saves its own file, because it appends to it.
+//! changed for `cleanupPeriodDays` (30 unless its settings say otherwise): also the source of a fork that it has just made. A
+//! plain resume saves its own file, because it appends to it.
+//!
+//! It cleans up at most once a day, which it knows by when `.last-cleanup` was changed, whatever that file says. The settings
+//! of the working directory come before the login's; where one of these files cannot be used (no JSON object, a period that
+//! is no integer from 1 on, even a folder in its place) it does not clean up at all.
 
 use crate::provider::claude::path;
-use crate::provider::claude::table::Claude;
+use crate::provider::claude::table::Table;
 use crate::provider::finding::Finding;
 use crate::provider::rule::Place;
+use crate::provider::source::NOT_SETTINGS;
 use crate::snapshot::{Ask, NodeKind, Seen, SnapshotError, View};
 
 const PERIOD_SETTING: &str = "cleanupPeriodDays";
@@ -18,7 +23,7 @@ const LEFT_DAYS_MIN: i64 = 2;
 
 /// What should be known before a spawn that reads `file`.
 pub(super) fn keeping(
-    rules: &Claude,
+    rules: &Table,
     view: &mut dyn View,
     place: &Place,
     file: &str,
@@ -32,7 +37,7 @@ pub(super) fn keeping(
         findings.extend(creatable(view, &dir)?);
     }
     if is_swept(&rules.projects(place), file) {
-        findings.extend(retention(view, &path::root(place), file)?);
+        findings.extend(retention(view, place, file)?);
     }
     Ok(findings)
 }
@@ -74,26 +79,41 @@ fn is_swept(projects: &str, file: &str) -> bool {
     file.ends_with(".jsonl") && path::parent(file).and_then(path::parent) == Some(projects)
 }
 
-fn retention(view: &mut dyn View, root: &str, file: &str) -> Result<Option<Finding>, SnapshotError> {
-    let settings = path::join(root, "settings.json");
-    let (period, known) = match view.setting(&settings, PERIOD_SETTING)? {
-        Seen::Is(days) if days >= 1 => (days, true),
-        Seen::Is(_) | Seen::Absent => (PERIOD_DAYS_DEFAULT, true),
-        Seen::Unreadable(_) => (PERIOD_DAYS_DEFAULT, false),
-    };
+fn retention(
+    view: &mut dyn View,
+    place: &Place,
+    file: &str,
+) -> Result<Option<Finding>, SnapshotError> {
+    let root = path::root(place);
+    let own = path::join(&place.cwd, ".claude");
+    let settings = [path::join(&own, "settings.local.json"), path::join(&own, "settings.json"), path::join(&root, "settings.json")];
+    let mut period = None;
+    let mut known = true;
+    for settings in &settings {
+        match view.setting(settings, PERIOD_SETTING)? {
+            Seen::Is(days) if days >= 1 => drop(period.get_or_insert(days)),
+            Seen::Is(_) => return Ok(None),
+            Seen::Unreadable(why) if why == NOT_SETTINGS => return Ok(None),
+            Seen::Unreadable(_) => known = false,
+            Seen::Absent => {}
+        }
+    }
+    let period = period.unwrap_or(PERIOD_DAYS_DEFAULT);
     let Seen::Is(age) = view.age_days(file)? else { return Ok(None) };
     let left = period.saturating_sub(age);
     if left > LEFT_DAYS_MIN {
         return Ok(None);
     }
+    let is_cleaned = matches!(view.age_days(&path::join(&root, ".last-cleanup"))?, Seen::Is(0));
     let when = match left {
+        ..=0 if is_cleaned => "the next clean-up, a day after the last, deletes it".to_owned(),
         ..=0 => "a run of more than six seconds may delete it".to_owned(),
         1 => "it has 1 day left".to_owned(),
         days => format!("it has {days} days left"),
     };
     let rule = if known { format!("{PERIOD_SETTING} is {period}") } else { format!("{PERIOD_SETTING} cannot be read") };
     let detail = format!("the fork's source was last changed {age} days ago and {rule}: {when}");
-    let next = format!("touch it, or set {PERIOD_SETTING} in {settings} to a larger number");
+    let next = format!("touch it, or set {PERIOD_SETTING} in {} to a larger number", path::join(&root, "settings.json"));
     Ok(Some(Finding::new("retention", detail).at(file).next(next)))
 }
 

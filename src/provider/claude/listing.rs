@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::provider::claude::path;
-use crate::provider::claude::table::Claude;
+use crate::provider::claude::table::{Table, Taken};
 use crate::provider::rule::{Place, Scanned};
 use crate::provider::source::NOT_EXAMINED;
 use crate::snapshot::{Ask, Depth, Entry, Format, NodeKind, Order, Seen, SnapshotError, Transcript, View};
@@ -15,7 +15,7 @@ const OPENED_MAX: usize = 64;
 ///
 /// A larger one that cannot be judged makes the answer unreadable: a smaller one would be a guess.
 pub(super) fn largest(
-    rules: &Claude,
+    rules: &Table,
     view: &mut dyn View,
     place: &Place,
     except: &BTreeSet<String>,
@@ -24,14 +24,14 @@ pub(super) fn largest(
 ) -> Result<Seen<Scanned>, SnapshotError> {
     let wanted = |entry: &Entry, id: &str| entry.bytes > 0 && !except.contains(id);
     first(rules, view, place, hidden, depth, Order::Largest, wanted, |held| {
-        rules.accepts(held) && rules.turns(held) > 0
+        rules.takes(held) == Taken::Yes && rules.history(held) > 0
     })
 }
 
 /// What `--continue` takes (observed on 2.1.332): the file that was changed last, but none that holds only metadata or only
 /// a subagent's records, and none whose name is not an id. A file of 0 bytes it does take, and starts afresh in it.
 pub(super) fn newest(
-    rules: &Claude,
+    rules: &Table,
     view: &mut dyn View,
     place: &Place,
     hidden: &BTreeSet<String>,
@@ -43,7 +43,7 @@ pub(super) fn newest(
 
 #[expect(clippy::too_many_arguments, reason = "the two questions above differ in the last three")]
 fn first(
-    rules: &Claude,
+    rules: &Table,
     view: &mut dyn View,
     place: &Place,
     hidden: &BTreeSet<String>,

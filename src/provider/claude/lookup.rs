@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 
 use crate::provider::claude::about::{about, not_accepted, not_examined};
 use crate::provider::claude::path;
-use crate::provider::claude::table::Claude;
+use crate::provider::claude::table::{Table, Taken};
 use crate::provider::finding::Finding;
 use crate::provider::rule::{FoundBy, Lookup, Outcome, Place};
 use crate::provider::source::NOT_EXAMINED;
@@ -32,7 +32,7 @@ const TURN_PATTERNS: [&str; 2] = [r#""type":"user""#, r#""type":"assistant""#];
 
 /// What the CLI does with an id.
 pub(super) fn by_id(
-    rules: &Claude,
+    rules: &Table,
     view: &mut dyn View,
     place: &Place,
     id: &str,
@@ -65,7 +65,7 @@ pub(super) fn by_id(
 }
 
 /// What the CLI does with a fork of the file at a path.
-pub(super) fn by_path(rules: &Claude, view: &mut dyn View, file: &str, depth: Depth) -> Result<Lookup, SnapshotError> {
+pub(super) fn by_path(rules: &Table, view: &mut dyn View, file: &str, depth: Depth) -> Result<Lookup, SnapshotError> {
     let hidden = BTreeSet::new();
     let mut search = Search { rules, view, depth, hidden: &hidden, findings: Vec::new() };
     if !path::is_path(file) || file.trim() != file {
@@ -96,7 +96,7 @@ enum Found {
 }
 
 struct Search<'a> {
-    rules: &'a Claude,
+    rules: &'a Table,
     view: &'a mut dyn View,
     depth: Depth,
     hidden: &'a BTreeSet<String>,
@@ -157,11 +157,20 @@ impl Search<'_> {
         Ok(match self.view.transcript(file, Format::Claude, self.depth)? {
             Seen::Absent => Found::Absent,
             Seen::Unreadable(why) => unreadable(file, &why),
-            Seen::Is(held) if self.rules.accepts(&held) && (self.rules.turns(&held) > 0 || held.is_whole()) => {
-                Found::Accepted(held)
-            }
-            Seen::Is(held) if held.is_whole() => Found::NotAccepted(held),
-            Seen::Is(_) => Found::Unknown(format!("{file}: {NOT_EXAMINED}"), not_examined(file)),
+            Seen::Is(held) => match self.rules.takes(&held) {
+                Taken::Yes if self.rules.history(&held) > 0 || held.is_whole() => Found::Accepted(held),
+                Taken::No if held.is_whole() => Found::NotAccepted(held),
+                Taken::Yes | Taken::No => Found::Unknown(format!("{file}: {NOT_EXAMINED}"), not_examined(file)),
+                Taken::Hangs => {
+                    let why = format!("{file} has records that are each other's parents: the CLI would hang on them");
+                    let finding = Finding::new("would_hang", why.clone()).at(file).next("mend the file, or use a newer CLI");
+                    Found::Unknown(why, finding)
+                }
+                Taken::Unsure(why) => {
+                    let why = format!("{file}: {why}, and this version of the CLI goes by the times of records");
+                    Found::Unknown(why.clone(), Finding::new("times_decide", why).at(file).next("use a newer CLI"))
+                }
+            },
         })
     }
 
@@ -191,10 +200,7 @@ impl Search<'_> {
                     self.findings.push(foreign(&file, own_dir, "of another worktree"));
                     return Ok(Some(self.found(&file, FoundBy::Worktree, held)));
                 }
-                Found::Directory => {
-                    let why = format!("{file} is a directory; what the CLI does with one there was not observed");
-                    return Ok(Some(self.unknown(why, in_place(&file))));
-                }
+                Found::Directory => return Ok(Some(self.refused(in_place(&file)))),
                 Found::Unknown(why, finding) => return Ok(Some(self.unknown(why, finding))),
             }
         }
@@ -291,8 +297,9 @@ impl Search<'_> {
         }
     }
 
-    fn found(&mut self, file: &str, found_by: FoundBy, held: Transcript) -> Lookup {
-        let outcome = if self.rules.turns(&held) > 0 { Outcome::Continues } else { Outcome::Empty };
+    fn found(&mut self, file: &str, found_by: FoundBy, mut held: Transcript) -> Lookup {
+        held.reached = self.rules.history(&held);
+        let outcome = if held.reached > 0 { Outcome::Continues } else { Outcome::Empty };
         if outcome == Outcome::Empty {
             let detail = "the CLI accepts this file and keeps its id, but it holds no turn: no history is sent";
             self.findings.insert(0, Finding::new("empty_history", detail).at(file));

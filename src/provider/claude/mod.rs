@@ -31,8 +31,8 @@ pub use self::path::{session_id, slug};
 pub use self::record::check_scan;
 pub use self::record::{DIGEST_BYTES, HEAD_BYTES, TAIL_BYTES, WHOLE_BYTES_MAX, scan};
 pub use self::registry::{REGISTRY_DIR, Registered, is_entry, registered};
-use self::table::{Claude, table};
-pub use self::table::{is_observed, observed_versions};
+pub(in crate::provider) use self::table::table;
+pub use self::table::{Origin, Table, Times, is_observed, observed_versions};
 use crate::event::Means;
 use crate::id::IdentityKey;
 use crate::provider::finding::Finding;
@@ -48,20 +48,20 @@ use crate::snapshot::{Ask, Depth, Format, Owner, Seen, SnapshotError, View};
 /// ```
 #[must_use]
 pub fn rules(version: Option<&str>) -> &'static dyn Provider {
-    table(version)
+    table(&[], version)
 }
 
-impl Provider for Claude {
+impl Provider for Table {
     fn name(&self) -> &'static str {
         "claude"
     }
 
-    fn version(&self) -> &'static str {
-        self.version
+    fn version(&self) -> &str {
+        &self.to
     }
 
     fn is_observed(&self, asked: Option<&str>) -> bool {
-        is_observed(asked)
+        self.is_observed_on(asked)
     }
 
     fn config_variable(&self) -> &'static str {

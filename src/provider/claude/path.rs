@@ -68,8 +68,11 @@ pub fn session_id(text: &str) -> Option<&str> {
 }
 
 /// Whether the CLI takes a text for the path of a file and not for an id.
+const EXTENSION: &[u8] = b".jsonl";
+
 pub(super) fn is_path(text: &str) -> bool {
-    text.trim().ends_with(".jsonl")
+    let text = text.trim();
+    text.len() >= EXTENSION.len() && text.as_bytes()[text.len() - EXTENSION.len()..].eq_ignore_ascii_case(EXTENSION)
 }
 
 /// Where the login's sessions lie: NFC, relative to the working directory, and the empty text is that directory itself.

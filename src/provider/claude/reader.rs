@@ -190,6 +190,11 @@ impl<'s> Reader<'s> {
         Ok(!self.at_end())
     }
 
+    /// Whether the value that was read last goes over several lines.
+    pub(super) fn is_spread(&self) -> bool {
+        self.newline.is_some()
+    }
+
     /// Gives up the value that was being read: only its first line is lost. The first NUL in that line, and whether the
     /// line has an end.
     pub(super) fn give_up(&mut self) -> io::Result<(Option<u64>, bool)> {

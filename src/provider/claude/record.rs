@@ -13,7 +13,7 @@
 use std::io;
 
 use crate::id::Digest;
-use crate::provider::claude::history::{History, Key, Role, Walk};
+use crate::provider::claude::history::{Entry, History, Key, Role, Walk};
 use crate::provider::claude::reader::{Fail, Reader};
 use crate::provider::source::{KIB, MIB, Source};
 use crate::snapshot::{Depth, Transcript};
@@ -65,7 +65,7 @@ fn scan_within(source: &mut dyn Source, depth: Depth, bounds: &Bounds) -> io::Re
     let mut walk = std::mem::take(&mut tally.history).walk();
     if tally.leaf_unseen {
         // Some turn is the last one, and nothing more is known of it.
-        walk = Walk { reached: walk.reached.min(1), ..Walk::default() };
+        walk = Walk { reached: walk.reached.min(1), straight: walk.straight.min(1), ..Walk::default() };
     }
     Ok(Transcript {
         bytes: len,
@@ -75,6 +75,11 @@ fn scan_within(source: &mut dyn Source, depth: Depth, bounds: &Bounds) -> io::Re
         cyclic: walk.cyclic,
         bridged: walk.bridged,
         unanswered: walk.unanswered,
+        misled: walk.misled,
+        untimed_tip: walk.untimed,
+        straight: walk.straight,
+        circle: walk.circle,
+        disordered: tally.last_time < tally.newest_time,
         ..tally.held
     })
 }
@@ -123,6 +128,7 @@ enum Kind {
     Assistant,
     Attachment,
     System,
+    LastPrompt,
     #[default]
     Other,
 }
@@ -134,6 +140,7 @@ impl Kind {
             b"assistant" => Self::Assistant,
             b"attachment" => Self::Attachment,
             b"system" => Self::System,
+            b"last-prompt" => Self::LastPrompt,
             _ => Self::Other,
         }
     }
@@ -146,6 +153,8 @@ struct Record {
     boundary: bool,
     uuid: Option<Key>,
     parent: Option<Key>,
+    leaf: Option<Key>,
+    time: Option<i64>,
     cwd: Option<String>,
     sidechain: bool,
     message: bool,
@@ -154,6 +163,10 @@ struct Record {
 }
 
 impl Record {
+    fn entry(&self, role: Role) -> Entry {
+        Entry { uuid: self.uuid, parent: self.parent, role, side: self.sidechain, at_ms: self.time }
+    }
+
     /// Reads the value that begins here; nothing where it is no object.
     fn read(reader: &mut Reader<'_>) -> Result<Option<Self>, Fail> {
         if reader.ahead()? != b'{' {
@@ -174,6 +187,8 @@ impl Record {
                 b"parentUuid" => {
                     record.parent = (reader.text(&mut text)? && !text.is_empty()).then(|| Key::of(&text));
                 }
+                b"leafUuid" => record.leaf = reader.text(&mut text)?.then(|| Key::of(&text)),
+                b"timestamp" => record.time = if reader.text(&mut text)? { time(&text) } else { None },
                 b"cwd" => record.cwd = reader.text(&mut text)?.then(|| String::from_utf8_lossy(&text).into_owned()),
                 b"isSidechain" => record.sidechain = truthy(reader)?,
                 b"message" => record.message = message(reader)?,
@@ -188,6 +203,21 @@ impl Record {
         }
         Ok(Some(record))
     }
+}
+
+/// The milliseconds since 1970 of a time as the CLI writes it: `2026-11-30T20:00:01.000Z`.
+fn time(text: &[u8]) -> Option<i64> {
+    let number = |from: usize, to: usize| {
+        let digits = text.get(from..to).filter(|digits| digits.iter().all(u8::is_ascii_digit))?;
+        Some(digits.iter().fold(0, |number: i64, digit| number * 10 + i64::from(digit - b'0')))
+    };
+    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
+    let fits = text.get(4) == Some(&b'-') && text.get(7) == Some(&b'-') && (1..=12).contains(&month) && (1..=31).contains(&day);
+    // Days from a year that begins in March, so that the leap day is its last.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1 - 719_468;
+    let seconds = number(11, 13).unwrap_or(0) * 3_600 + number(14, 16).unwrap_or(0) * 60 + number(17, 19).unwrap_or(0);
+    fits.then(|| (days * 86_400 + seconds) * 1_000 + number(20, 23).unwrap_or(0))
 }
 
 /// Reads a value for whether JavaScript takes it for true.
@@ -227,6 +257,9 @@ struct Tally {
     mid_value: bool,
     /// No window at the end shows a turn.
     leaf_unseen: bool,
+    /// The time of the last main record, and the latest of all.
+    last_time: Option<i64>,
+    newest_time: Option<i64>,
 }
 
 impl Tally {
@@ -239,7 +272,9 @@ impl Tally {
                 Ok(Some(record)) => {
                     self.mid_value = false;
                     let (rest, turns) = (record.rest, self.held.turns);
+                    let spread = reader.is_spread();
                     self.count(record);
+                    self.held.spread += if spread { self.held.turns - turns } else { 0 };
                     if let Some(rest) = rest {
                         self.held.glued += self.held.turns - turns;
                         let (nul, ended) = reader.skip_line()?;
@@ -281,18 +316,26 @@ impl Tally {
 
     fn count(&mut self, record: Record) {
         let held = &mut self.held;
-        if let Some(cwd) = record.cwd {
+        if let Some(cwd) = record.cwd.clone() {
             held.cwd.get_or_insert_with(|| cwd.clone());
             held.cwd_last = Some(cwd);
         }
         if record.sidechain {
             held.sidechain += 1;
+            let role = match record.kind {
+                Kind::User if record.message => Role::User,
+                Kind::Assistant if record.message => Role::Assistant,
+                Kind::User | Kind::Assistant | Kind::Attachment | Kind::System | Kind::LastPrompt | Kind::Other => Role::Link,
+            };
+            if record.uuid.is_some() {
+                self.history.push(&record.entry(role));
+            }
             return;
         }
         let role = match record.kind {
             Kind::User | Kind::Assistant if !record.message => {
                 held.messageless += 1;
-                Role::Other
+                Role::Link
             }
             Kind::User => {
                 held.turns += 1;
@@ -304,11 +347,16 @@ impl Tally {
             }
             Kind::Attachment => {
                 held.attachments += 1;
-                Role::Other
+                Role::Beside
             }
             Kind::System => {
                 held.systems += 1;
-                if record.boundary { Role::Boundary } else { Role::Other }
+                if record.boundary { Role::Boundary } else { Role::Beside }
+            }
+            Kind::LastPrompt => {
+                held.others += 1;
+                record.leaf.into_iter().for_each(|leaf| self.history.name(leaf));
+                return;
             }
             Kind::Other => {
                 held.others += 1;
@@ -316,10 +364,15 @@ impl Tally {
                 if record.uuid.is_none() {
                     return;
                 }
-                Role::Other
+                Role::Link
             }
         };
-        self.history.push(record.uuid, record.parent, role);
+        if role != Role::Link {
+            held.untimed += u64::from(record.time.is_none());
+            self.last_time = record.time;
+            self.newest_time = self.newest_time.max(record.time);
+        }
+        self.history.push(&record.entry(role));
     }
 }
 
@@ -337,7 +390,7 @@ pub fn check_scan(mut bytes: &[u8]) {
     let held = whole.unwrap_or_default();
     let records = held.turns + held.messageless + held.attachments + held.systems + held.sidechain + held.others;
     assert!(held.is_whole() && held.bytes == bytes.len() as u64, "every byte is accounted for: {held:?}");
-    assert!(held.reached <= held.turns && held.turns <= records, "no turn is reached that is not there: {held:?}");
+    assert!(held.reached <= held.turns + held.sidechain && held.turns <= records, "no turn is reached that is not there: {held:?}");
     assert!(records + held.unparsable <= bytes.len() as u64, "each record and each bad line has a byte: {held:?}");
 }
 
@@ -370,6 +423,22 @@ mod tests {
     fn padded(kind: &str, bytes: usize) -> String {
         let front = format!(r#"{{"type":"{kind}","message":{{"content":""}},"note":""#);
         format!("{front}{}\"}}\n", "x".repeat(bytes - front.len() - 3))
+    }
+
+    #[test]
+    fn times_are_read_as_the_cli_writes_them() {
+        for (text, at_ms) in [
+            ("1970-01-01T00:00:00.000Z", Some(0)),
+            ("2026-11-30T20:00:01.234Z", Some(1_796_068_801_234)),
+            ("2024-02-29T23:59:59.999Z", Some(1_709_251_199_999)),
+            ("2000-03-01T00:00:00.000Z", Some(951_868_800_000)),
+            ("2026-11-30", Some(1_795_996_800_000)),
+            ("some time", None),
+            ("2026-13-30T20:00:01.234Z", None),
+            ("", None),
+        ] {
+            assert_eq!(time(text.as_bytes()), at_ms, "{text}");
+        }
     }
 
     #[test]
