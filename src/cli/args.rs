@@ -106,6 +106,11 @@ pub(super) struct Probe {
     /// Judge the rules of this version instead of the installed one
     #[arg(long, value_name = "V")]
     pub(super) rules_of: Option<String>,
+    #[command(flatten)]
+    pub(super) tables: Tables,
+    /// Learn this version's own rules from what it does, judge those, and add them to this file
+    #[arg(long, value_name = "RULES", conflicts_with = "rules_of")]
+    pub(super) save: Option<PathBuf>,
     /// Print the names of the fixed cases and end
     #[arg(long)]
     pub(super) list: bool,
@@ -119,15 +124,28 @@ pub(super) struct Writing {
     pub(super) busy_ms: u64,
 }
 
+/// Rules beside those built in.
+#[derive(Args, Debug)]
+pub(super) struct Tables {
+    /// A file of rules that `probe --save` wrote (may be given several times); else $THROUGHLINE_RULES
+    #[arg(long, value_name = "FILE")]
+    pub(super) rules: Vec<PathBuf>,
+}
+
 /// What will be spawned. Defaults are what the provider itself would use here.
 #[derive(Args, Debug)]
 pub(super) struct Question {
     /// Whose CLI
     #[arg(long, default_value = "claude")]
     pub(super) provider: String,
-    /// Its version, where it is known; else the newest observed rules
+    /// Its version; else what the installed program says of itself, else the newest observed rules
     #[arg(long, value_name = "V")]
     pub(super) provider_version: Option<String>,
+    /// Its program, to be asked for its version; else the one on the PATH
+    #[arg(long, value_name = "PATH", conflicts_with = "provider_version")]
+    pub(super) bin: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) tables: Tables,
     /// The login's folder, literally as the child's variable will hold it (even empty)
     #[arg(long, value_name = "D", allow_hyphen_values = true)]
     pub(super) config_dir: Option<OsString>,

@@ -21,7 +21,7 @@ use crate::world::{clock, process};
 /// Asks, prints, and gives the verdict's exit code.
 pub(super) fn preflight(args: &Preflight, log: Option<&Path>, output: &Output) -> Result<u8, Failure> {
     let started = Instant::now();
-    let mut request = question::request(&args.question)?;
+    let mut request = question::request(&args.question, output)?;
     request.continue_newest = args.continue_newest;
     let path = store::path(log)?;
     let ledger = ledger_for(&path, &request, output)?;
@@ -97,7 +97,7 @@ fn record(path: &Path, busy_ms: u64, receipt: &Receipt) -> Result<(), Failure> {
 
 /// Makes an existing conversation an agent's.
 pub(super) fn bind(args: &Bind, log: Option<&Path>, output: &Output) -> Result<u8, Failure> {
-    let mut request = question::request(&args.question)?;
+    let mut request = question::request(&args.question, output)?;
     let (Some(uid), Some(session)) = (request.agent.clone(), request.session.clone()) else {
         return Err(Failure::usage("bind needs --agent and --session"));
     };

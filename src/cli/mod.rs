@@ -7,6 +7,7 @@ mod demo;
 mod error;
 mod exchange;
 mod following;
+mod installed;
 mod integrity;
 mod line;
 mod listing;

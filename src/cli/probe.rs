@@ -1,6 +1,7 @@
 //! `probe`: asks the installed agent whether our rules about it hold.
 
-use std::path::PathBuf;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,7 +10,9 @@ use serde_json::json;
 use crate::cli::args;
 use crate::cli::error::{Failure, exit};
 use crate::cli::output::{Output, visible};
+use crate::cli::{installed, question};
 use crate::probe::{self, Options, ProbeError, Report, Row, Status};
+use crate::provider::KnownRules;
 
 /// Runs the probe and prints what it found.
 pub(super) fn probe(args: &args::Probe, output: &Output) -> Result<u8, Failure> {
@@ -23,7 +26,9 @@ pub(super) fn probe(args: &args::Probe, output: &Output) -> Result<u8, Failure> 
     let _ = ctrlc::set_handler(move || signalled.store(true, Ordering::Relaxed));
     let options = Options {
         program: program(args)?,
+        known: question::known(&args.tables)?,
         rules: args.rules_of.clone(),
+        learn: args.save.is_some(),
         filter: args.cases.iter().flat_map(|words| words.split(',')).map(str::to_owned).collect(),
         jobs: args.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from),
         random: args.random,
@@ -33,25 +38,36 @@ pub(super) fn probe(args: &args::Probe, output: &Output) -> Result<u8, Failure> 
     let progress = Shown { output, counter: Mutex::new(output.progress("cases done")), differing: AtomicBool::new(false) };
     let report = probe::probe(&options, &stop, &progress).map_err(|error| failure(&error))?;
     drop(progress);
+    if let Some(file) = &args.save {
+        save(file, &report, output)?;
+    }
     print(&report, output)?;
     Ok(if report.count(Status::Differ) > 0 { exit::FINDINGS } else { exit::OK })
 }
 
 /// The named program, or the one on the PATH.
 fn program(args: &args::Probe) -> Result<PathBuf, Failure> {
-    let named = match &args.bin {
-        Some(bin) => bin.clone(),
-        None => {
-            let path = std::env::var_os("PATH").unwrap_or_default();
-            let found = std::env::split_paths(&path).map(|dir| dir.join(&args.agent)).find(|file| file.is_file());
-            found.ok_or_else(|| {
-                let text = format!("there is no {} on the PATH", args.agent);
-                Failure::new("no_agent", exit::ERROR, text).next("name it with --bin")
-            })?
-        }
-    };
+    let named = args.bin.clone().or_else(|| installed::on_path(&args.agent)).ok_or_else(|| {
+        Failure::new("no_agent", exit::ERROR, format!("there is no {} on the PATH", args.agent)).next("name it with --bin")
+    })?;
     // It is started from other folders.
     std::path::absolute(&named).map_err(|error| Failure::of("io", exit::ERROR, &error))
+}
+
+/// Adds the learnt table to a file, which is replaced as a whole.
+fn save(file: &Path, report: &Report, output: &Output) -> Result<(), Failure> {
+    let Some(table) = report.learnt.clone() else { return Ok(()) };
+    let known = if file.is_file() { question::read_rules(file)? } else { KnownRules::default() };
+    let text = known.with(table).to_text("claude").map_err(|error| Failure::of("json", exit::ERROR, &error))?;
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let written = tempfile::NamedTempFile::new_in(folder).and_then(|mut new| {
+        new.write_all(text.as_bytes())?;
+        new.as_file().sync_all()?;
+        new.persist(file).map_err(|error| error.error).map(drop)
+    });
+    written.map_err(|error| Failure::of("io", exit::ERROR, &error).next("name a file in a writable folder"))?;
+    output.say(&format!("the rules of {} are in {}; use them with --rules or $THROUGHLINE_RULES", report.version, file.display()));
+    Ok(())
 }
 
 /// Each case as it is done: those that differ at once, the others as a count.
@@ -77,7 +93,7 @@ fn print(report: &Report, output: &Output) -> Result<(), Failure> {
     let judged = count(Status::Agree) + count(Status::Differ);
     if output.json {
         return output.value(&json!({
-            "schema": 1, "version": report.version, "rules": report.rules, "observed": report.observed,
+            "schema": 1, "version": report.version, "rules": report.rules, "observed": report.observed, "learnt": report.learnt,
             "agree": count(Status::Agree), "differ": count(Status::Differ), "undecided": count(Status::Undecided),
             "could_not_run": count(Status::CouldNotRun), "naive": {"right": right, "of": said}, "cases": report.rows,
         }));
@@ -112,6 +128,7 @@ fn failure(error: &ProbeError) -> Failure {
         ProbeError::Interrupted => Failure::of("interrupted", exit::ERROR, error).next("nothing is left behind"),
         ProbeError::NoCase(_) => Failure::of("usage", exit::USAGE, error).next("see --list"),
         ProbeError::Version { .. } => Failure::of("agent", exit::ERROR, error).next("name the agent's program with --bin"),
-        ProbeError::Io { .. } | ProbeError::NoRules => Failure::of("io", exit::ERROR, error).next("see the space and the rights in TMPDIR"),
+        ProbeError::NotLearnt(_) => Failure::of("agent", exit::ERROR, error).next("see that case with --cases"),
+        ProbeError::Io { .. } => Failure::of("io", exit::ERROR, error).next("see the space and the rights in TMPDIR"),
     }
 }

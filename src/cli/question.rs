@@ -1,17 +1,20 @@
 //! From flags to a request: what is left out is what the provider itself would use here.
 
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use crate::chain::Request;
-use crate::cli::args::Question;
+use crate::cli::args::{Question, Tables};
 use crate::cli::error::{Failure, chain_of, exit};
+use crate::cli::installed;
+use crate::cli::output::Output;
 use crate::id::{AgentId, Epoch, IdentityKey, ProviderName};
-use crate::provider::{self, ConfigDir};
+use crate::provider::{self, ConfigDir, KnownRules};
 use crate::snapshot::Depth;
-use crate::world::environment;
+use crate::world::{environment, files};
 
 /// The request that the flags and this process's surroundings make.
-pub(super) fn request(question: &Question) -> Result<Request, Failure> {
+pub(super) fn request(question: &Question, output: &Output) -> Result<Request, Failure> {
     let provider = ProviderName::parse(question.provider.as_str()).map_err(usage)?;
     let variable = provider::rules(provider.family(), None).map(|rules| rules.config_variable());
     let mut unusable = None;
@@ -37,7 +40,8 @@ pub(super) fn request(question: &Question) -> Result<Request, Failure> {
     let also = question.also.iter().map(|dir| utf8("further config dir", dir)).collect();
     let mut request = Request::new(provider, config_dir, cwd);
     request.also = also;
-    request.provider_version.clone_from(&question.provider_version);
+    request.rules = known(&question.tables)?;
+    request.provider_version = version(question, &request, output)?;
     request.session.clone_from(&question.session);
     request.history.clone_from(&question.history);
     request.resume_flag.clone_from(&question.resume_flag);
@@ -62,6 +66,53 @@ pub(super) fn request(question: &Question) -> Result<Request, Failure> {
         }
     }
     Ok(request)
+}
+
+/// The version that is asked for, else that of the installed program.
+fn version(question: &Question, request: &Request, output: &Output) -> Result<Option<String>, Failure> {
+    if question.provider_version.is_some() {
+        return Ok(question.provider_version.clone());
+    }
+    let family = request.provider.family();
+    let Some(rules) = request.rules.find(family, None) else { return Ok(None) };
+    let program = question.bin.clone().or_else(|| installed::on_path(rules.program()));
+    let Some(program) = program else { return Ok(None) };
+    match installed::version(&program) {
+        Ok(version) => Ok(Some(version)),
+        Err(error) if question.bin.is_some() => {
+            let text = format!("{} does not tell its version: {error}", program.display());
+            Err(Failure::new("agent", exit::ERROR, text).next("name its program with --bin, or its version with --provider-version"))
+        }
+        Err(error) => {
+            let rules = rules.version();
+            output.say(&format!("{} does not tell its version ({error}); the rules of {rules} are used", program.display()));
+            Ok(None)
+        }
+    }
+}
+
+/// The rules beside those built in.
+pub(super) fn known(tables: &Tables) -> Result<KnownRules, Failure> {
+    let mut files = tables.rules.clone();
+    if files.is_empty() {
+        files.extend(std::env::var_os("THROUGHLINE_RULES").filter(|file| !file.is_empty()).map(PathBuf::from));
+    }
+    let mut known = KnownRules::default();
+    for file in files {
+        known = known.and(read_rules(&file)?);
+    }
+    Ok(known)
+}
+
+/// The rules in a file.
+pub(super) fn read_rules(file: &Path) -> Result<KnownRules, Failure> {
+    let named = |error: &(dyn std::error::Error + 'static)| {
+        let mut failure = Failure::of("rules", exit::ERROR, error);
+        failure.message = format!("{}: {}", file.display(), failure.message);
+        failure.next("name a file that `throughline probe --save` wrote")
+    };
+    let bytes = files::read_small(file, files::SMALL_BYTES_MAX).map_err(|error| named(&error))?;
+    KnownRules::parse(&bytes).map_err(|error| named(&error))
 }
 
 fn usage(error: crate::id::IdError) -> Failure {

@@ -37,7 +37,8 @@ use self::judge::{Fate, Word, foretold};
 use self::room::Room;
 use self::world::{Ask, Built, Meanwhile, World};
 use crate::chain::observe::RealView;
-use crate::provider::{self, Provider};
+use crate::provider::claude::Table;
+use crate::provider::{KnownRules, Provider};
 use crate::snapshot::{Life, Seen};
 use crate::world::{clock, process};
 
@@ -49,8 +50,12 @@ const MOST: Duration = Duration::from_secs(60);
 pub struct Options {
     /// The agent's program.
     pub program: PathBuf,
+    /// The rules that are known.
+    pub known: KnownRules,
     /// The version whose rules are judged; else the one that the program says it is.
     pub rules: Option<String>,
+    /// First learn the program's own table from a few cases, and judge that.
+    pub learn: bool,
     /// Only cases whose name contains one of these words; all, where there is none.
     pub filter: Vec<String>,
     /// How many runs at a time.
@@ -89,9 +94,9 @@ pub enum ProbeError {
     /// No case has such a name.
     #[error("no case has a name with {0:?} in it")]
     NoCase(String),
-    /// There are no rules for the provider.
-    #[error("there are no rules to compare with")]
-    NoRules,
+    /// A case that decides a rule could not be run.
+    #[error("the rules cannot be learnt: case {0} could not be run")]
+    NotLearnt(&'static str),
 }
 
 /// How a case went.
@@ -136,6 +141,8 @@ pub struct Report {
     pub rules: String,
     /// Whether those rules were observed on this very version.
     pub observed: bool,
+    /// The table that was learnt.
+    pub learnt: Option<Table>,
     /// The cases, in order.
     pub rows: Vec<Row>,
 }
@@ -182,8 +189,7 @@ pub fn probe(options: &Options, stop: &AtomicBool, progress: &dyn Progress) -> R
     let room = Room::make().map_err(io("make its folder"))?;
     let api = Api::start().map_err(io("listen on loopback"))?;
     let version = version_of(&options.program, &room, stop)?;
-    let rules = provider::rules("claude", Some(options.rules.as_deref().unwrap_or(&version)));
-    let rules = rules.ok_or(ProbeError::NoRules)?;
+    let nearest = options.known.claude(Some(options.rules.as_deref().unwrap_or(&version))).clone();
     let mut cases = claude::cases::all();
     if !options.filter.is_empty() {
         for word in &options.filter {
@@ -194,7 +200,9 @@ pub fn probe(options: &Options, stop: &AtomicBool, progress: &dyn Progress) -> R
         cases.retain(|case| options.filter.iter().any(|word| case.name.contains(word.as_str())));
     }
     cases.extend(random::cases(options.random, options.seed));
-    let probe = Probe { options, stop, room, api, rules, number: AtomicUsize::new(0) };
+    let mut probe = Probe { options, stop, room, api, rules: nearest, number: AtomicUsize::new(0) };
+    let learnt = if options.learn { Some(probe.learn(&version)?) } else { None };
+    probe.rules = learnt.clone().unwrap_or(probe.rules);
     let mut rows = probe.run_all(&cases, progress)?;
     probe.ask_ordinary_user(&cases, &mut rows);
     for (row, case) in rows.iter_mut().zip(&cases) {
@@ -205,7 +213,9 @@ pub fn probe(options: &Options, stop: &AtomicBool, progress: &dyn Progress) -> R
     if stop.load(Ordering::Relaxed) {
         return Err(ProbeError::Interrupted);
     }
-    Ok(Report { rules: rules.version().to_owned(), observed: rules.is_observed(Some(&version)), version, rows })
+    let rules = &probe.rules;
+    let observed = rules.is_observed(Some(&version));
+    Ok(Report { rules: rules.version().to_owned(), observed, version, learnt, rows })
 }
 
 /// What the program says that it is.
@@ -234,7 +244,7 @@ struct Probe<'a> {
     stop: &'a AtomicBool,
     room: Room,
     api: Api,
-    rules: &'static dyn Provider,
+    rules: Table,
     number: AtomicUsize,
 }
 
@@ -274,6 +284,22 @@ impl Probe<'_> {
         let mut rows = done.into_inner().unwrap_or_else(PoisonError::into_inner);
         rows.sort_by_key(|(index, _)| *index);
         Ok(rows.into_iter().map(|(_, row)| row).collect())
+    }
+
+    /// The table of the program itself.
+    fn learn(&self, version: &str) -> Result<Table, ProbeError> {
+        let cases = claude::cases::all();
+        let mut seen = Vec::new();
+        for name in claude::learn::names() {
+            let case = cases.iter().find(|case| case.name == name).ok_or(ProbeError::NotLearnt(name))?;
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(ProbeError::Interrupted);
+            }
+            let judged = self.judge(case).map_err(|_| ProbeError::NotLearnt(name))?;
+            seen.push((name, judged.seen));
+        }
+        let of = |name: &str| seen.iter().find(|(seen, _)| *seen == name).map(|(_, fate)| fate);
+        claude::learn::learn(version, &self.rules, of).map_err(ProbeError::NotLearnt)
     }
 
     /// The cases about rights, for a superuser: somebody without rights runs them.
@@ -329,7 +355,7 @@ impl Probe<'_> {
         let meanwhile = world.meanwhile.map(|meanwhile| self.begin(meanwhile, name, built)).transpose()?;
         let own = process::own().map_err(io::Error::other)?;
         let mut view = RealView::new(clock::now_ms(), own);
-        let foretold = foretold(self.rules, &mut view, built, world.holds_ms).map_err(io::Error::other)?;
+        let foretold = foretold(&self.rules, &mut view, built, world.holds_ms).map_err(io::Error::other)?;
         let source = self.source_of(&mut view, built);
         let before = judge::files(&built.room, source.as_deref(), &prompt);
         let unseen_driver = match (&meanwhile, &built.ask) {

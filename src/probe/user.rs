@@ -34,7 +34,11 @@ pub(super) fn ask(options: &Options, room: &Room, names: &[&str], stop: &AtomicB
     let mut run = Command::new(&copy);
     run.args(["--json", "probe", "claude", "--bin"]).arg(&options.program).args(["--cases", &names.join(",")]);
     run.args(["--jobs", &options.jobs.to_string()]);
-    run.args(options.rules.iter().flat_map(|version| ["--rules-of", version]));
+    // The rules that are judged, whichever they are.
+    let rules = room.path().join("rules");
+    fs::write(&rules, options.known.to_text("claude").map_err(io::Error::other)?)?;
+    fs::set_permissions(&rules, fs::Permissions::from_mode(0o644))?;
+    run.arg("--rules").arg(&rules).args(options.rules.iter().flat_map(|version| ["--rules-of", version]));
     run.uid(NOBODY).gid(NOBODY).process_group(0).current_dir(&folder).env(MARK, room.path());
     run.env_clear().env("TMPDIR", &folder).env("HOME", &folder);
     if let Some(path) = std::env::var_os("PATH") {

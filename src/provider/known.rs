@@ -58,6 +58,12 @@ impl KnownRules {
         }
     }
 
+    /// The table of Claude Code for a version, to begin another from.
+    #[must_use]
+    pub fn claude(&self, version: Option<&str>) -> &Table {
+        claude::table(&self.claude, version)
+    }
+
     /// Whether there is none beside those built in.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -139,6 +139,9 @@ pub trait Provider: std::fmt::Debug + Send + Sync {
     /// Whether these rules were observed on the version that was asked for; without one there is nothing to doubt.
     fn is_observed(&self, asked: Option<&str>) -> bool;
 
+    /// The name of its program.
+    fn program(&self) -> &'static str;
+
     /// The variable that names the login's folder.
     fn config_variable(&self) -> &'static str;
 

@@ -229,6 +229,16 @@ const CONTENTS: &[Content] = &[
     ("one_attachment", |talk| lines([talk.attachment(1, None)])),
     ("system", |talk| lines([talk.system(1, None)])),
     ("system_and_metadata", |talk| lines([talk.metadata(), vec![talk.system(1, None)], talk.ending(1)].concat())),
+    ("system_without_a_time", |talk| {
+        let mut system = talk.system(1, None);
+        system.as_object_mut().map(|record| record.remove("timestamp"));
+        lines([system])
+    }),
+    ("attachment_without_a_time", |talk| {
+        let mut attachment = talk.attachment(1, None);
+        attachment.as_object_mut().map(|record| record.remove("timestamp"));
+        lines([attachment])
+    }),
     ("progress", |talk| lines([talk.chained("progress", 1, None, json!({"data": {"type": "hook_progress"}}))])),
     ("unknown_type", |talk| lines([talk.chained("novelty", 1, None, json!({"content": "x"}))])),
     ("summary_only", |_| lines([json!({"type": "summary", "summary": "a talk", "leafUuid": "00000001-0000-4000-8000-000000000001"})])),

@@ -2,6 +2,7 @@
 
 pub(super) mod cases;
 pub(super) mod content;
+pub(super) mod learn;
 
 use std::collections::BTreeMap;
 

@@ -169,7 +169,10 @@ impl History {
         let tip = match (named, last) {
             (Some(named), last) if last.is_none_or(|last| self.chain(last).all(|node| node != named)) => named,
             (_, Some(last)) => self.deepest(last),
-            (_, None) => return walk,
+            (_, None) => {
+                let main = self.back().find_map(|here| self.node(here).filter(|node| node.is_main()));
+                return Walk { untimed: main.is_some_and(|node| node.at_ms.is_none()), ..walk };
+            }
         };
         if self.node(tip).is_some_and(|node| node.side) {
             return Walk { misled: true, ..walk };

@@ -64,6 +64,10 @@ impl Provider for Table {
         self.is_observed_on(asked)
     }
 
+    fn program(&self) -> &'static str {
+        PROGRAM
+    }
+
     fn config_variable(&self) -> &'static str {
         CONFIG_DIR_VARIABLE
     }

@@ -79,7 +79,7 @@ static TABLES: [Table; 3] = [
         to: Cow::Borrowed("2.1.280"),
         origin: Origin::Observed,
         searches: true,
-        system_counts: false,
+        system_counts: true,
         messageless_spoils: false,
         glued_counts: true,
         spread_counts: true,
@@ -281,7 +281,8 @@ mod tests {
         for (held, taken) in [
             (held(1, 0, 0, 0), [Taken::Yes; 3]),
             (held(0, 0, 1, 0), [Taken::Yes; 3]),
-            (held(0, 0, 0, 1), [Taken::Yes, Taken::No, Taken::No]),
+            (held(0, 0, 0, 1), [Taken::Yes, Taken::Yes, Taken::No]),
+            (Transcript { untimed: 1, untimed_tip: true, ..held(0, 0, 0, 1) }, [Taken::Yes, Taken::No, Taken::No]),
             (held(0, 1, 1, 0), [Taken::Yes, Taken::Yes, Taken::No]),
             (held(0, 1, 0, 0), [Taken::No; 3]),
             (Transcript { others: 3, sidechain: 4, ..Transcript::default() }, [Taken::No; 3]),
