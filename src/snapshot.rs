@@ -276,6 +276,7 @@ pub enum Question {
 }
 
 /// The answer to a [`Question`]: each question has one kind of answer.
+#[expect(clippy::large_enum_variant, reason = "few are held at a time, and the large one is asked for most")]
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

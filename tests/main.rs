@@ -12,5 +12,7 @@ mod fuzz_corpus;
 mod laws;
 mod laws_quick;
 mod preflight;
+#[cfg(feature = "probe")]
+mod probe;
 mod refusals;
 mod support;

@@ -123,7 +123,11 @@ fn put(world: &mut World, dir: &str, state: &str) {
 
 /// A line of a transcript.
 fn record(kind: &str, uuid: &str, parent: Option<&str>) -> Value {
-    json!({"type": kind, "uuid": uuid, "parentUuid": parent, "isSidechain": false, "message": {"role": kind, "content": uuid}})
+    let message = json!({"role": kind, "content": uuid});
+    json!({
+        "type": kind, "uuid": uuid, "parentUuid": parent, "isSidechain": false, "message": message,
+        "timestamp": "2026-11-30T20:00:00.000Z",
+    })
 }
 
 fn lines(records: &[Value]) -> Vec<u8> {
@@ -720,9 +724,10 @@ fn worktrees_come_before_other_folders_and_are_never_ambiguous() {
     for (thing, code) in
         [(Thing::Dir, "directory_in_place"), (Thing::Special, "would_block"), (Thing::Locked(vec![]), "unreadable")]
     {
+        let outcome = if code == "directory_in_place" { "refused" } else { "unknown" };
         world.put(&at("-w-main"), thing);
         let found = lookup(&mut world);
-        assert_eq!((word(&found.outcome), codes(&found)[0]), ("unknown", code));
+        assert_eq!((word(&found.outcome), codes(&found)[0]), (outcome, code));
     }
     world.worktrees = Seen::Unreadable("git says no".into());
     assert_eq!(codes(&lookup(&mut world))[0], "worktrees_unreadable");
@@ -1011,11 +1016,13 @@ fn a_source_that_the_clean_up_would_take_is_named_before_a_fork() {
         (31, None, true),
         (400, None, true),
         (400, Some(r#"{"cleanupPeriodDays":3650}"#), false),
-        (31, Some(r#"{"cleanupPeriodDays":0}"#), true),
+        (31, Some(r#"{"cleanupPeriodDays":0}"#), false),
+        (31, Some(r#"{"cleanupPeriodDays":"90"}"#), false),
         (27, Some(r#"{"cleanupPeriodDays":0}"#), false),
         (5, Some(r#"{"cleanupPeriodDays":7}"#), true),
         (4, Some(r#"{"cleanupPeriodDays":7}"#), false),
-        (28, Some("{"), true),
+        (31, Some("{"), false),
+        (31, Some("{}"), true),
     ] {
         let mut world = world();
         for path in [at("own"), at("aaa"), "/w/cfg2/projects/-w-p1/x.jsonl".into()] {

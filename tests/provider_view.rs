@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use throughline::id::Digest;
 use throughline::provider::claude;
-use throughline::provider::source::{NOT_EXAMINED, contains};
+use throughline::provider::source::{NOT_EXAMINED, NOT_SETTINGS, contains};
 use throughline::snapshot::{
     Answer, Depth, Entry, Life, Node, NodeKind, Order, Owner, Question, Seen, SnapshotError, Transcript, View,
 };
@@ -206,9 +206,11 @@ impl World {
                 Seen::Unreadable(why) => Seen::Unreadable(why),
             }),
             Question::Setting { path, key } => Answer::Number(match self.bytes(path) {
-                Seen::Is(bytes) => match serde_json::from_slice::<serde_json::Value>(&bytes) {
-                    Ok(file) => file.get(key).and_then(serde_json::Value::as_i64).map_or(Seen::Absent, Seen::Is),
-                    Err(error) => Seen::Unreadable(error.to_string()),
+                Seen::Is(bytes) => match serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&bytes) {
+                    Ok(file) => file.get(key).map_or(Seen::Absent, |value| {
+                        value.as_i64().map_or_else(|| Seen::Unreadable(NOT_SETTINGS.into()), Seen::Is)
+                    }),
+                    Err(_) => Seen::Unreadable(NOT_SETTINGS.into()),
                 },
                 Seen::Absent => Seen::Absent,
                 Seen::Unreadable(why) => Seen::Unreadable(why),

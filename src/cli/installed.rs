@@ -102,7 +102,8 @@ struct Known {
 impl Kept {
     fn path() -> Option<PathBuf> {
         let of = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let cache = of("XDG_CACHE_HOME").or_else(|| Some(PathBuf::from(environment::home_dir().ok()?).join(".cache")))?;
+        let cache =
+            of("XDG_CACHE_HOME").or_else(|| Some(PathBuf::from(environment::home_dir().ok()?).join(".cache")))?;
         Some(cache.join("throughline/versions.json"))
     }
 

@@ -35,7 +35,8 @@ pub(super) fn probe(args: &args::Probe, output: &Output) -> Result<u8, Failure> 
         seed: args.seed,
         command: std::env::current_exe().ok(),
     };
-    let progress = Shown { output, counter: Mutex::new(output.progress("cases done")), differing: AtomicBool::new(false) };
+    let progress =
+        Shown { output, counter: Mutex::new(output.progress("cases done")), differing: AtomicBool::new(false) };
     let report = probe::probe(&options, &stop, &progress).map_err(|error| failure(&error))?;
     drop(progress);
     if let Some(file) = &args.save {
@@ -48,7 +49,8 @@ pub(super) fn probe(args: &args::Probe, output: &Output) -> Result<u8, Failure> 
 /// The named program, or the one on the PATH.
 fn program(args: &args::Probe) -> Result<PathBuf, Failure> {
     let named = args.bin.clone().or_else(|| installed::on_path(&args.agent)).ok_or_else(|| {
-        Failure::new("no_agent", exit::ERROR, format!("there is no {} on the PATH", args.agent)).next("name it with --bin")
+        Failure::new("no_agent", exit::ERROR, format!("there is no {} on the PATH", args.agent))
+            .next("name it with --bin")
     })?;
     // It is started from other folders.
     std::path::absolute(&named).map_err(|error| Failure::of("io", exit::ERROR, &error))
@@ -66,7 +68,11 @@ fn save(file: &Path, report: &Report, output: &Output) -> Result<(), Failure> {
         new.persist(file).map_err(|error| error.error).map(drop)
     });
     written.map_err(|error| Failure::of("io", exit::ERROR, &error).next("name a file in a writable folder"))?;
-    output.say(&format!("the rules of {} are in {}; use them with --rules or $THROUGHLINE_RULES", report.version, file.display()));
+    output.say(&format!(
+        "the rules of {} are in {}; use them with --rules or $THROUGHLINE_RULES",
+        report.version,
+        file.display()
+    ));
     Ok(())
 }
 
@@ -107,7 +113,12 @@ fn print(report: &Report, output: &Output) -> Result<(), Failure> {
             Status::CouldNotRun => (output.paint("33", "could not run"), true),
         };
         if wanted {
-            lines.print(&format!("{mark} {}\n    rules: {}\n    agent: {}\n", row.name, visible(&row.foretold), visible(&row.seen)))?;
+            lines.print(&format!(
+                "{mark} {}\n    rules: {}\n    agent: {}\n",
+                row.name,
+                visible(&row.foretold),
+                visible(&row.seen)
+            ))?;
         }
     }
     let observed = if report.observed { "observed on it" } else { "the nearest that there are" };
@@ -127,7 +138,9 @@ fn failure(error: &ProbeError) -> Failure {
     match error {
         ProbeError::Interrupted => Failure::of("interrupted", exit::ERROR, error).next("nothing is left behind"),
         ProbeError::NoCase(_) => Failure::of("usage", exit::USAGE, error).next("see --list"),
-        ProbeError::Version { .. } => Failure::of("agent", exit::ERROR, error).next("name the agent's program with --bin"),
+        ProbeError::Version { .. } => {
+            Failure::of("agent", exit::ERROR, error).next("name the agent's program with --bin")
+        }
         ProbeError::NotLearnt(_) => Failure::of("agent", exit::ERROR, error).next("see that case with --cases"),
         ProbeError::Io { .. } => Failure::of("io", exit::ERROR, error).next("see the space and the rights in TMPDIR"),
     }

@@ -81,11 +81,15 @@ fn version(question: &Question, request: &Request, output: &Output) -> Result<Op
         Ok(version) => Ok(Some(version)),
         Err(error) if question.bin.is_some() => {
             let text = format!("{} does not tell its version: {error}", program.display());
-            Err(Failure::new("agent", exit::ERROR, text).next("name its program with --bin, or its version with --provider-version"))
+            Err(Failure::new("agent", exit::ERROR, text)
+                .next("name its program with --bin, or its version with --provider-version"))
         }
         Err(error) => {
             let rules = rules.version();
-            output.say(&format!("{} does not tell its version ({error}); the rules of {rules} are used", program.display()));
+            output.say(&format!(
+                "{} does not tell its version ({error}); the rules of {rules} are used",
+                program.display()
+            ));
             Ok(None)
         }
     }

@@ -87,7 +87,8 @@ impl Running {
         };
         let took = self.began.elapsed();
         self.end();
-        let text = |name: &str| fs::read(self.output.join(name)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let text =
+            |name: &str| fs::read(self.output.join(name)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         Ok(Ran { end, stdout: text("stdout")?, stderr: text("stderr")?, took })
     }
 

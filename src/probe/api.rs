@@ -164,7 +164,10 @@ fn stream(body: &Value) -> String {
         ("content_block_start", json!({"index": 0, "content_block": {"type": "text", "text": ""}})),
         ("content_block_delta", json!({"index": 0, "delta": {"type": "text_delta", "text": REPLY}})),
         ("content_block_stop", json!({"index": 0})),
-        ("message_delta", json!({"delta": {"stop_reason": "end_turn", "stop_sequence": null}, "usage": {"output_tokens": 5}})),
+        (
+            "message_delta",
+            json!({"delta": {"stop_reason": "end_turn", "stop_sequence": null}, "usage": {"output_tokens": 5}}),
+        ),
         ("message_stop", json!({})),
     ];
     let lines = events.into_iter().map(|(name, mut event)| {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::agent::{End, Ran};
-use super::world::{Ask, Built};
+use super::world::{Ask, BEYOND_CLEANUP_MS, Built};
 use crate::chain::observe::RealView;
 use crate::provider::claude::session_id;
 use crate::provider::{Lookup, Outcome, Provider};
@@ -118,9 +118,6 @@ pub(super) fn foretold(
     Ok(fate)
 }
 
-/// So long after its start the agent has deleted what it finds too old.
-pub(super) const BEYOND_CLEANUP_MS: u64 = 10_000;
-
 fn by_rules(rules: &dyn Provider, view: &mut RealView, built: &Built) -> Result<Fate, SnapshotError> {
     let none = BTreeSet::new();
     let place = &built.place;
@@ -188,7 +185,8 @@ fn fate_of(
     } else {
         Writes::To(physical(Path::new(path)))
     };
-    let source_lost = keeping.iter().any(|finding| finding.code == "retention" && finding.detail.contains("may delete"));
+    let source_lost =
+        keeping.iter().any(|finding| finding.code == "retention" && finding.detail.contains("may delete"));
     said.extend(keeping.iter().map(|finding| finding.code.clone()));
     Ok(Fate {
         word,
@@ -327,7 +325,11 @@ pub(super) fn reported_session(stdout: &str) -> Option<String> {
 }
 
 /// Whether files that were there are as they were, apart from what was appended; else which is not.
-pub(super) fn harmed(before: &Files, after: &Files, read: impl Fn(&Path, u64) -> io::Result<blake3::Hash>) -> Vec<PathBuf> {
+pub(super) fn harmed(
+    before: &Files,
+    after: &Files,
+    read: impl Fn(&Path, u64) -> io::Result<blake3::Hash>,
+) -> Vec<PathBuf> {
     let changed = before.iter().filter(|(path, then)| match after.get(*path) {
         None => false,
         Some(now) if now == *then => false,

@@ -1,14 +1,36 @@
 //! Worlds beyond the fixed cases: states of the own file × other folders × fork × worktrees × age, from a seed.
 
-use super::claude::cases::{Case, fork, plain};
+use super::cases::{Case, fork, plain};
+use super::content::ID;
 use super::world::{Ask, Piece, Thing, World};
 
 /// What a file may hold; some appear more often.
 const STATES: &[&str] = &[
-    "complete", "complete", "complete", "turns_only", "empty", "newline", "metadata", "sidechain", "sidechain_spaced",
-    "one_attachment", "attachments", "system", "user_only", "assistant_only", "messageless_tree", "text",
-    "garbage_that_names_a_user", "cut_in_the_first_prompt", "cut_in_the_last_reply", "spaced", "nuls", "no_last_newline",
-    "second_root", "glued_last", "parents_null",
+    "complete",
+    "complete",
+    "complete",
+    "turns_only",
+    "empty",
+    "newline",
+    "metadata",
+    "sidechain",
+    "sidechain_spaced",
+    "one_attachment",
+    "attachments",
+    "system",
+    "user_only",
+    "assistant_only",
+    "messageless_tree",
+    "text",
+    "garbage_that_names_a_user",
+    "cut_in_the_first_prompt",
+    "cut_in_the_last_reply",
+    "spaced",
+    "nuls",
+    "no_last_newline",
+    "second_root",
+    "glued_last",
+    "parents_null",
 ];
 
 /// The other folders, in no order that a listing would have.
@@ -36,7 +58,9 @@ fn case(seed: u64, index: usize) -> Case {
         world = world.at("{room}/w/main");
     }
     let state = |random: &mut fastrand::Rng| STATES[random.usize(..STATES.len())];
-    let aged = |random: &mut fastrand::Rng, world: World| if random.u8(..6) == 0 { world.aged(random.u64(20..60)) } else { world };
+    let aged = |random: &mut fastrand::Rng, world: World| {
+        if random.u8(..6) == 0 { world.aged(random.u64(20..60)) } else { world }
+    };
     if random.u8(..4) > 0 {
         let content = state(&mut random);
         world = world.session("own", content);
@@ -50,7 +74,7 @@ fn case(seed: u64, index: usize) -> Case {
                 world = aged(&mut random, world);
             }
             4 => world = world.piece(format!("{{cfg}}/projects/{folder}"), Thing::Dir),
-            5 => world = world.piece(format!("{{cfg}}/projects/{folder}/{}.jsonl", super::claude::content::ID), Thing::Dir),
+            5 => world = world.piece(format!("{{cfg}}/projects/{folder}/{}.jsonl", ID), Thing::Dir),
             _ => {}
         }
     }
@@ -58,7 +82,7 @@ fn case(seed: u64, index: usize) -> Case {
         for path in ["wt", "wt2"] {
             if random.bool() {
                 let content = state(&mut random);
-                let at = format!("{{cfg}}/projects/{{slug:{{room}}/w/{path}:slug}}/{}.jsonl", super::claude::content::ID);
+                let at = format!("{{cfg}}/projects/{{slug:{{room}}/w/{path}:slug}}/{}.jsonl", ID);
                 world = world.held(at, content, path);
             }
         }
@@ -75,7 +99,8 @@ pub(super) fn smaller(world: &World) -> Vec<World> {
         smaller.push(less);
     }
     if let Ask::Resume { id, fork: true, chosen } = &world.ask {
-        smaller.push(World { ask: Ask::Resume { id: id.clone(), fork: false, chosen: chosen.clone() }, ..world.clone() });
+        smaller
+            .push(World { ask: Ask::Resume { id: id.clone(), fork: false, chosen: chosen.clone() }, ..world.clone() });
     }
     let in_worktree = world.pieces.iter().any(|piece| piece.at.contains("{slug:"));
     if !world.worktrees.is_empty() && !in_worktree {
@@ -93,7 +118,10 @@ pub(super) fn smaller(world: &World) -> Vec<World> {
         if let Thing::Session { content, tag, id } = &piece.thing
             && content != "complete"
         {
-            with(Piece { thing: Thing::Session { content: "complete".into(), tag: tag.clone(), id: id.clone() }, ..piece.clone() });
+            with(Piece {
+                thing: Thing::Session { content: "complete".into(), tag: tag.clone(), id: id.clone() },
+                ..piece.clone()
+            });
         }
     }
     smaller

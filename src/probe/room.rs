@@ -155,7 +155,7 @@ mod tests {
         fs::create_dir_all(room.join("a/b")).unwrap();
         fs::write(room.join("a/b/c"), "x").unwrap();
         for closed in ["a/b", "a"] {
-            fs::set_permissions(room.join(closed), fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(room.join(closed), fs::Permissions::from_mode(0o000)).unwrap();
         }
         remove(&room).unwrap();
         assert!(!room.exists());

@@ -54,5 +54,7 @@ pub(super) fn ask(options: &Options, room: &Room, names: &[&str], stop: &AtomicB
         std::thread::sleep(Duration::from_millis(20));
     }
     let found: Result<Found, _> = serde_json::from_slice(&fs::read(&stdout)?);
-    found.map(|found| found.cases).map_err(|_| io::Error::other(fs::read_to_string(&stderr).unwrap_or_default().trim().to_owned()))
+    found
+        .map(|found| found.cases)
+        .map_err(|_| io::Error::other(fs::read_to_string(&stderr).unwrap_or_default().trim().to_owned()))
 }

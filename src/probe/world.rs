@@ -11,9 +11,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use super::claude::content::content;
+use super::content::content;
 use crate::provider::claude::slug;
 use crate::provider::{ConfigDir, Place};
+
+/// So long after its start an agent has deleted what it finds too old.
+pub(super) const BEYOND_CLEANUP_MS: u64 = 10_000;
 
 /// What lies at a place.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -133,6 +136,22 @@ impl World {
         self
     }
 
+    /// What lies where, a line each, for people.
+    pub(super) fn told(&self) -> Vec<String> {
+        let told = |piece: &Piece| {
+            let thing = match &piece.thing {
+                Thing::Session { content, .. } => content.clone(),
+                other @ (Thing::Dir | Thing::Text(_) | Thing::Link(_) | Thing::HardLink(_) | Thing::Fifo) => {
+                    format!("{other:?}")
+                }
+            };
+            let mode = piece.mode.map(|mode| format!(", mode {mode:o}")).unwrap_or_default();
+            let age = piece.age_days.map(|days| format!(", {days} days old")).unwrap_or_default();
+            format!("{}: {thing}{mode}{age}", piece.at)
+        };
+        self.pieces.iter().map(told).collect()
+    }
+
     /// Makes it real below `room`, and gives where everything is.
     pub(super) fn build(&self, room: &Path) -> io::Result<Built> {
         let mut texts = Texts { room: text_of(room)?, own: String::new() };
@@ -174,7 +193,7 @@ impl World {
         let place = Place { config_dir, cwd };
         let ask = match self.ask.clone() {
             Ask::Path { path, chosen } => Ask::Path { path: texts.fill(&path), chosen },
-            ask => ask,
+            ask @ (Ask::Resume { .. } | Ask::Continue | Ask::New { .. }) => ask,
         };
         let home = texts.fill(&self.home);
         Ok(Built { place, home, own: texts.own, room: room.to_owned(), ask, uncounted: self.uncounted })
@@ -215,7 +234,8 @@ fn with_times(mut text: String) -> String {
     while let Some((before, rest)) = text.split_once("{now") {
         let Some((ago, after)) = rest.split_once('}') else { break };
         let hours: u64 = ago.trim_start_matches('-').trim_end_matches('h').parse().unwrap_or(0);
-        let then = jiff::Timestamp::try_from(SystemTime::now() - Duration::from_secs(hours * 3_600)).unwrap_or_default();
+        let then =
+            jiff::Timestamp::try_from(SystemTime::now() - Duration::from_secs(hours * 3_600)).unwrap_or_default();
         text = format!("{before}{then:.3}{after}");
     }
     text

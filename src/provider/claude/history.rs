@@ -420,16 +420,16 @@ mod tests {
             ("a ... B<A c<B", 2),             // what lies in the gap is not bridged
             ("a B<a a<B C<a", 3),             // an id used twice: the later record stands for both
             ("a B<a c<B D<c a B<a c<B D<c", 4),
-            ("(a) (B<a) c<B D<c", 4),         // a subagent's records in the chain
-            ("a B<a (c<B) (D<c)", 2),         // but not as its tip
-            ("a B<a c<B D<c e<B F<e =D", 4),  // the named leaf
-            ("a B<a c<B D<c =B", 4),          // is gone beyond where the last record descends from it
+            ("(a) (B<a) c<B D<c", 4),            // a subagent's records in the chain
+            ("a B<a (c<B) (D<c)", 2),            // but not as its tip
+            ("a B<a c<B D<c e<B F<e =D", 4),     // the named leaf
+            ("a B<a c<B D<c =B", 4),             // is gone beyond where the last record descends from it
             ("+9 D<c -2 c<B -2 B<a -2 a =B", 2), // and only there
-            ("a B<a c<B D<c =x", 4),          // not in the file
-            ("a B<a c<B D<c (x<B) =x", 0),    // a subagent's: refused
-            ("a B<a c<B D<c =D e F<e", 4),    // an unlinked turn after it is not sent
+            ("a B<a c<B D<c =x", 4),             // not in the file
+            ("a B<a c<B D<c (x<B) =x", 0),       // a subagent's: refused
+            ("a B<a c<B D<c =D e F<e", 4),       // an unlinked turn after it is not sent
             ("a B<a c<B D<c e<B F<e =F =D", 4),
-            ("a B<a c<B D<c g<D h<D =D", 5),  // down to the last child
+            ("a B<a c<B D<c g<D h<D =D", 5), // down to the last child
         ] {
             assert_eq!(walk(records).reached, reached, "{records}");
         }

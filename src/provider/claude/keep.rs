@@ -37,7 +37,7 @@ pub(super) fn keeping(
         findings.extend(creatable(view, &dir)?);
     }
     if is_swept(&rules.projects(place), file) {
-        findings.extend(retention(view, place, file)?);
+        findings.extend(retention(rules, view, place, file)?);
     }
     Ok(findings)
 }
@@ -79,21 +79,26 @@ fn is_swept(projects: &str, file: &str) -> bool {
     file.ends_with(".jsonl") && path::parent(file).and_then(path::parent) == Some(projects)
 }
 
-fn retention(
-    view: &mut dyn View,
-    place: &Place,
-    file: &str,
-) -> Result<Option<Finding>, SnapshotError> {
+fn retention(rules: &Table, view: &mut dyn View, place: &Place, file: &str) -> Result<Option<Finding>, SnapshotError> {
     let root = path::root(place);
     let own = path::join(&place.cwd, ".claude");
-    let settings = [path::join(&own, "settings.local.json"), path::join(&own, "settings.json"), path::join(&root, "settings.json")];
+    let settings = [
+        path::join(&own, "settings.local.json"),
+        path::join(&own, "settings.json"),
+        path::join(&root, "settings.json"),
+    ];
     let mut period = None;
     let mut known = true;
     for settings in &settings {
         match view.setting(settings, PERIOD_SETTING)? {
             Seen::Is(days) if days >= 1 => drop(period.get_or_insert(days)),
             Seen::Is(_) => return Ok(None),
-            Seen::Unreadable(why) if why == NOT_SETTINGS => return Ok(None),
+            Seen::Unreadable(why) if why == NOT_SETTINGS => {
+                let is_empty = matches!(view.node(settings, true)?, Seen::Is(node) if node.kind == NodeKind::File && node.bytes == 0);
+                if !is_empty || rules.empty_settings_spoil {
+                    return Ok(None);
+                }
+            }
             Seen::Unreadable(_) => known = false,
             Seen::Absent => {}
         }
@@ -113,7 +118,8 @@ fn retention(
     };
     let rule = if known { format!("{PERIOD_SETTING} is {period}") } else { format!("{PERIOD_SETTING} cannot be read") };
     let detail = format!("the fork's source was last changed {age} days ago and {rule}: {when}");
-    let next = format!("touch it, or set {PERIOD_SETTING} in {} to a larger number", path::join(&root, "settings.json"));
+    let next =
+        format!("touch it, or set {PERIOD_SETTING} in {} to a larger number", path::join(&root, "settings.json"));
     Ok(Some(Finding::new("retention", detail).at(file).next(next)))
 }
 

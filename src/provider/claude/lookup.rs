@@ -61,6 +61,10 @@ pub(super) fn by_id(
             return Ok(search.unknown(why, finding));
         }
     };
+    if !rules.takes_backslashes && matches!(search.view.real_path(&place.cwd)?, Seen::Is(real) if real.contains('\\')) {
+        let detail = "this version of the CLI cannot work in a directory with a backslash in its path";
+        return Ok(search.refused(Finding::new("cwd_unusable", detail).at(&place.cwd).next("rename the directory")));
+    }
     search.id(place, &own_dir, id)
 }
 
@@ -163,7 +167,8 @@ impl Search<'_> {
                 Taken::Yes | Taken::No => Found::Unknown(format!("{file}: {NOT_EXAMINED}"), not_examined(file)),
                 Taken::Hangs => {
                     let why = format!("{file} has records that are each other's parents: the CLI would hang on them");
-                    let finding = Finding::new("would_hang", why.clone()).at(file).next("mend the file, or use a newer CLI");
+                    let finding =
+                        Finding::new("would_hang", why.clone()).at(file).next("mend the file, or use a newer CLI");
                     Found::Unknown(why, finding)
                 }
                 Taken::Unsure(why) => {

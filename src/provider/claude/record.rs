@@ -212,7 +212,10 @@ fn time(text: &[u8]) -> Option<i64> {
         Some(digits.iter().fold(0, |number: i64, digit| number * 10 + i64::from(digit - b'0')))
     };
     let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
-    let fits = text.get(4) == Some(&b'-') && text.get(7) == Some(&b'-') && (1..=12).contains(&month) && (1..=31).contains(&day);
+    let fits = text.get(4) == Some(&b'-')
+        && text.get(7) == Some(&b'-')
+        && (1..=12).contains(&month)
+        && (1..=31).contains(&day);
     // Days from a year that begins in March, so that the leap day is its last.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1 - 719_468;
@@ -325,7 +328,9 @@ impl Tally {
             let role = match record.kind {
                 Kind::User if record.message => Role::User,
                 Kind::Assistant if record.message => Role::Assistant,
-                Kind::User | Kind::Assistant | Kind::Attachment | Kind::System | Kind::LastPrompt | Kind::Other => Role::Link,
+                Kind::User | Kind::Assistant | Kind::Attachment | Kind::System | Kind::LastPrompt | Kind::Other => {
+                    Role::Link
+                }
             };
             if record.uuid.is_some() {
                 self.history.push(&record.entry(role));
@@ -390,7 +395,10 @@ pub fn check_scan(mut bytes: &[u8]) {
     let held = whole.unwrap_or_default();
     let records = held.turns + held.messageless + held.attachments + held.systems + held.sidechain + held.others;
     assert!(held.is_whole() && held.bytes == bytes.len() as u64, "every byte is accounted for: {held:?}");
-    assert!(held.reached <= held.turns + held.sidechain && held.turns <= records, "no turn is reached that is not there: {held:?}");
+    assert!(
+        held.reached <= held.turns + held.sidechain && held.turns <= records,
+        "no turn is reached that is not there: {held:?}"
+    );
     assert!(records + held.unparsable <= bytes.len() as u64, "each record and each bad line has a byte: {held:?}");
 }
 

@@ -57,6 +57,10 @@ pub struct Table {
     pub times: Times,
     /// A fork of a file without a conversation starts a new session without a word.
     pub path_starts_fresh: bool,
+    /// It can work in a directory with a backslash in its path.
+    pub takes_backslashes: bool,
+    /// An empty settings file keeps it from cleaning up, as a broken one does.
+    pub empty_settings_spoil: bool,
 }
 
 /// The tables that are built in, newest first.
@@ -73,6 +77,8 @@ static TABLES: [Table; 3] = [
         finds_tip: true,
         times: Times::Ignored,
         path_starts_fresh: false,
+        takes_backslashes: true,
+        empty_settings_spoil: true,
     },
     Table {
         from: Cow::Borrowed("2.1.280"),
@@ -86,6 +92,8 @@ static TABLES: [Table; 3] = [
         finds_tip: true,
         times: Times::OfTheTip,
         path_starts_fresh: false,
+        takes_backslashes: false,
+        empty_settings_spoil: false,
     },
     Table {
         from: Cow::Borrowed("2.0.77"),
@@ -99,6 +107,8 @@ static TABLES: [Table; 3] = [
         finds_tip: false,
         times: Times::Decide,
         path_starts_fresh: true,
+        takes_backslashes: false,
+        empty_settings_spoil: false,
     },
 ];
 
@@ -161,7 +171,8 @@ pub(super) enum Taken {
 impl Table {
     /// Whether these rules were observed on this very version.
     pub(in crate::provider) fn is_observed_on(&self, version: Option<&str>) -> bool {
-        self.origin == Origin::Observed && version.is_none_or(|version| numbers(version).is_some_and(|asked| self.holds(asked)))
+        self.origin == Origin::Observed
+            && version.is_none_or(|version| numbers(version).is_some_and(|asked| self.holds(asked)))
     }
 
     fn holds(&self, asked: [u64; 3]) -> bool {
@@ -198,7 +209,11 @@ impl Table {
     /// The turns that are sent; where only windows were looked at, at least one if there is one.
     pub(super) fn history(&self, held: &Transcript) -> u64 {
         let reached = if self.finds_tip { held.reached } else { held.straight };
-        if held.is_whole() { reached.min(self.turns(held) + held.sidechain) } else { self.turns(held).min(reached.max(1)) }
+        if held.is_whole() {
+            reached.min(self.turns(held) + held.sidechain)
+        } else {
+            self.turns(held).min(reached.max(1))
+        }
     }
 
     pub(super) fn projects(&self, place: &Place) -> String {

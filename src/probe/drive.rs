@@ -1,8 +1,4 @@
-//! How the probe drives Claude Code: its command line, its environment, its cases.
-
-pub(super) mod cases;
-pub(super) mod content;
-pub(super) mod learn;
+//! How the probe drives Claude Code: its command line and its environment.
 
 use std::collections::BTreeMap;
 

@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-use crate::probe::judge::{Fate, Word};
+use super::judge::{Fate, Word};
 use crate::provider::claude::{Origin, Table, Times};
 
 /// A case that decides, and what it decides.
 type Deciding = (&'static str, fn(&mut Table, &Fate));
 
-const DECIDING: [Deciding; 8] = [
+const DECIDING: [Deciding; 10] = [
     ("twin.own_absent.one", |table, seen| table.searches = seen.word == Word::Continues),
     ("content.system", |table, seen| table.system_counts = seen.word != Word::Refused),
     ("content.messageless_tree", |table, seen| table.messageless_spoils = seen.word == Word::Refused),
@@ -22,16 +22,18 @@ const DECIDING: [Deciding; 8] = [
             _ => Times::OfTheTip,
         };
     }),
+    ("slug.backslash", |table, seen| table.takes_backslashes = seen.word == Word::Continues),
+    ("retention.settings_are_empty", |table, seen| table.empty_settings_spoil = !seen.source_lost),
     ("path.empty", |table, seen| table.path_starts_fresh = seen.word == Word::Fresh),
 ];
 
 /// The names of the cases that decide.
-pub(in crate::probe) fn names() -> impl Iterator<Item = &'static str> {
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
     DECIDING.iter().map(|(name, _)| *name)
 }
 
 /// The table for a version by what was seen; else the name of the first case that is missing.
-pub(in crate::probe) fn learn<'f>(
+pub(super) fn learn<'f>(
     version: &str,
     nearest: &Table,
     seen: impl Fn(&str) -> Option<&'f Fate>,
@@ -47,7 +49,7 @@ pub(in crate::probe) fn learn<'f>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::claude::cases;
+    use crate::probe::cases;
 
     #[test]
     fn each_deciding_case_is_there_once() {
