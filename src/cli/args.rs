@@ -43,7 +43,7 @@ pub(super) enum When {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 resume or success, 1 error, 2 usage, 10 recover, 11 fresh, 12 busy, 14 unknown, \
-    65 the log is corrupt or not one, 75 the log is busy: try again.";
+    20 a probe differs, 65 the log is corrupt or not one, 75 the log is busy: try again.";
 
 #[derive(Subcommand, Debug)]
 pub(super) enum Command {

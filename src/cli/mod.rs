@@ -30,7 +30,7 @@ use self::output::Output;
 
 /// Runs the command and gives its exit code. Prints; never panics.
 ///
-/// Exit codes: 0 resume or success · 1 error · 2 usage · 10 recover · 11 fresh · 12 busy · 14 unknown ·
+/// Exit codes: 0 resume or success · 1 error · 2 usage · 10 recover · 11 fresh · 12 busy · 14 unknown · 20 a probe differs ·
 /// 65 corrupt log · 75 busy log, try again.
 #[must_use]
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {

@@ -205,6 +205,7 @@ pub(super) fn paths() -> Named {
             .map(|content| named(format!("chosen_id.{content}"), chosen().held(AT, content, "else"))),
     );
     cases.extend([
+        named("megabytes", beside().held(AT, "a_conversation_of_megabytes", "else")),
         named("absent", beside()),
         named("a_folder", beside().piece(AT, Thing::Dir)),
         named(

@@ -61,6 +61,18 @@ pub(super) const CONTENTS: &[Content] = &[
         lines(turns)
     }),
     ("a_turn_between_megabytes", |talk| [filler(3 << 20), lines([talk.user(1, None, "u1")]), filler(3 << 20)].concat()),
+    ("a_conversation_of_megabytes", |talk| {
+        let mut records = Vec::new();
+        for turn in 0..100u32 {
+            let parent = (turn > 0).then_some(turn * 2);
+            let mut user = talk.user(turn * 2 + 1, parent, &format!("u{}", turn + 1));
+            user["message"]["content"] =
+                json!(format!("{} {}", talk.mark(&format!("u{}", turn + 1)), "x".repeat(100_000)));
+            records.push(user);
+            records.push(talk.assistant(turn * 2 + 2, Some(turn * 2 + 1), &format!("a{}", turn + 1)));
+        }
+        lines(records)
+    }),
     ("hundred_turns", |talk| {
         let mut records = Vec::new();
         for turn in 0..100u32 {
