@@ -220,7 +220,7 @@ impl History {
 
     /// The last main record whose chain holds a turn.
     fn last(&self) -> Option<u32> {
-        let mut turnless = vec![false; self.nodes.len()];
+        let (mut turnless, mut before) = (vec![false; self.nodes.len()], Before::default());
         self.back().filter(|&here| self.node(here).is_some_and(Node::is_main)).find(|&from| {
             let mut here = from;
             while let Some(node) = self.node(here) {
@@ -230,7 +230,7 @@ impl History {
                 if std::mem::replace(&mut turnless[here as usize], true) || node.role == Role::Boundary {
                     break;
                 }
-                here = if node.bridge { self.bridge(here, &turnless) } else { node.parent };
+                here = if node.bridge { self.bridge(here, &turnless, &mut before) } else { node.parent };
             }
             false
         })
@@ -252,18 +252,17 @@ impl History {
 
     /// The record before a node that takes the place of its parent: the nearest one that is not marked, if it is near enough
     /// in time.
-    fn bridge(&self, here: u32, marked: &[bool]) -> u32 {
-        let fits = |at: &u32| self.node(*at).is_some_and(Node::is_linked) && !marked[*at as usize];
-        let to = (0..here).rev().find(fits);
+    fn bridge(&self, here: u32, marked: &[bool], before: &mut Before) -> u32 {
+        let fits = |at: u32| self.node(at).is_some_and(Node::is_linked) && !marked[at as usize];
         let at_ms = |node: u32| self.node(node).and_then(|node| node.at_ms);
         let is_near = |to: u32| matches!((at_ms(to), at_ms(here)), (Some(then), Some(now)) if now.saturating_sub(then) <= BRIDGE_MS_MAX);
-        to.filter(|&to| is_near(to)).unwrap_or(NONE)
+        before.nearest(here, fits).filter(|&to| is_near(to)).unwrap_or(NONE)
     }
 
     /// From a node up, itself first.
     fn chain(&self, from: u32) -> Chain<'_> {
-        let met = vec![false; self.nodes.len()];
-        Chain { history: self, next: from, met, bridged: 0, compacted: false, cyclic: false }
+        let (met, before) = (vec![false; self.nodes.len()], Before::default());
+        Chain { history: self, next: from, met, before, bridged: 0, compacted: false, cyclic: false }
     }
 
     /// The last main child of the last main child of … a node; none is older than its parent.
@@ -312,9 +311,42 @@ struct Chain<'h> {
     history: &'h History,
     next: u32,
     met: Vec<bool>,
+    before: Before,
     bridged: u64,
     compacted: bool,
     cyclic: bool,
+}
+
+/// The nearest node before another that fits, where one that does not fit never will: what was passed over once is not
+/// looked at again, or hostile records would make a walk quadratic.
+#[derive(Default)]
+struct Before {
+    /// By node, itself or one further down that may fit; empty until it is needed.
+    down: Vec<u32>,
+}
+
+impl Before {
+    fn nearest(&mut self, here: u32, fits: impl Fn(u32) -> bool) -> Option<u32> {
+        let first = self.down.len();
+        self.down.extend((first..here as usize).filter_map(|at| u32::try_from(at).ok()));
+        let from = here.checked_sub(1)?;
+        let mut at = from;
+        while at != NONE {
+            let down = self.down.get_mut(at as usize)?;
+            if *down != at {
+                at = *down;
+            } else if fits(at) {
+                break;
+            } else {
+                *down = at.checked_sub(1).unwrap_or(NONE);
+            }
+        }
+        let mut passed = from;
+        while passed != at && passed != NONE {
+            passed = std::mem::replace(self.down.get_mut(passed as usize)?, at);
+        }
+        (at != NONE).then_some(at)
+    }
 }
 
 impl Iterator for Chain<'_> {
@@ -330,10 +362,10 @@ impl Iterator for Chain<'_> {
             self.next = NONE;
         } else if self.met.get(node.parent as usize).copied().unwrap_or(false) {
             self.cyclic = true;
-            self.next = self.history.bridge(here, &self.met);
+            self.next = self.history.bridge(here, &self.met, &mut self.before);
         } else if node.bridge && self.history.gap.is_none_or(|gap| here < gap) {
             self.bridged += 1;
-            self.next = self.history.bridge(here, &self.met);
+            self.next = self.history.bridge(here, &self.met, &mut self.before);
         }
         Some(here)
     }
@@ -434,6 +466,29 @@ mod tests {
             assert_eq!(walk(records).reached, reached, "{records}");
         }
         assert!(walk("a B<a (x<B) =x").misled && !walk("a B<a (x<B) =B").misled);
+    }
+
+    #[test]
+    fn hostile_records_do_not_make_it_quadratic() {
+        // A middle that was met, and above it records that lead over it again and again: 10^10 steps, one by one.
+        let count = 100_000_u32;
+        let mut history = History::default();
+        let key = |number: u32| Some(Key(u128::from(number)));
+        let mut push = |number: u32, parent: u32| {
+            let (uuid, parent) = (key(number), key(parent));
+            history.push(&Entry { uuid, parent, role: Role::User, side: false, at_ms: Some(0) });
+        };
+        for low in 0..count {
+            push(low, 3 * count - low - 1);
+        }
+        for middle in count..2 * count {
+            push(middle, middle + 1);
+        }
+        for high in 2 * count..3 * count {
+            push(high, 2 * count);
+        }
+        history.name(Key(u128::from(count)));
+        assert!(history.walk().reached > u64::from(count));
     }
 
     #[test]
