@@ -366,10 +366,13 @@ pub struct Transcript {
     /// Main records without a time.
     #[serde(default)]
     pub untimed: u64,
+    /// Some record's time is no text.
+    #[serde(default)]
+    pub odd_times: bool,
     /// A main record is later in time than the last one.
     #[serde(default)]
     pub disordered: bool,
-    /// Of `turns`, those whose record goes over several lines: some versions take them, some do not.
+    /// Main records that go over several lines: some versions take them, some do not.
     #[serde(default)]
     pub spread: u64,
     /// Parents on the walk that no record of the file has: bridged over, or the walk's end where no record precedes.
@@ -381,6 +384,12 @@ pub struct Transcript {
 }
 
 impl Transcript {
+    /// Turns, attachments and system records.
+    #[must_use]
+    pub fn main(&self) -> u64 {
+        self.turns + self.attachments + self.systems
+    }
+
     /// Whether every byte was examined.
     #[must_use]
     pub fn is_whole(&self) -> bool {

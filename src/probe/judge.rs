@@ -10,8 +10,8 @@ use serde::Serialize;
 use super::agent::{End, Ran};
 use super::world::{Ask, BEYOND_CLEANUP_MS, Built};
 use crate::chain::observe::RealView;
-use crate::provider::claude::session_id;
-use crate::provider::{Lookup, Outcome, Provider};
+use crate::provider::claude::{AT_ITS_START, Cleaning, IN_A_LONG_RUN, Table, session_id};
+use crate::provider::{Lookup, Outcome, Provider as _};
 use crate::snapshot::{Ask as _, Depth, Seen, SnapshotError, View};
 
 /// What became of the conversation.
@@ -98,7 +98,7 @@ impl Fate {
 
 /// What the rules say will happen in a run that lasts so long.
 pub(super) fn foretold(
-    rules: &dyn Provider,
+    rules: &Table,
     view: &mut RealView,
     built: &Built,
     holds_ms: u64,
@@ -113,12 +113,16 @@ pub(super) fn foretold(
     if built.uncounted {
         fate.turns = None;
     }
-    // A quick run ends before the agent's clean-up.
-    fate.source_lost &= holds_ms >= BEYOND_CLEANUP_MS;
+    // A quick run ends before a clean-up that comes later.
+    fate.source_lost &= holds_ms >= BEYOND_CLEANUP_MS || rules.cleans == Cleaning::AtOnce;
+    let is_chosen = fate.said.iter().any(|code| code == "not_kept");
+    if fate.writes == Some(Writes::Nowhere) && rules.unsaved_fails && !is_chosen {
+        fate.word = Word::Unknown;
+    }
     Ok(fate)
 }
 
-fn by_rules(rules: &dyn Provider, view: &mut RealView, built: &Built) -> Result<Fate, SnapshotError> {
+fn by_rules(rules: &Table, view: &mut RealView, built: &Built) -> Result<Fate, SnapshotError> {
     let none = BTreeSet::new();
     let place = &built.place;
     match &built.ask {
@@ -155,7 +159,7 @@ fn by_rules(rules: &dyn Provider, view: &mut RealView, built: &Built) -> Result<
 }
 
 fn fate_of(
-    rules: &dyn Provider,
+    rules: &Table,
     view: &mut dyn View,
     built: &Built,
     found: &Lookup,
@@ -167,7 +171,7 @@ fn fate_of(
         Outcome::Empty => Word::Empty,
         Outcome::Refused => Word::Refused,
         Outcome::StartsFresh => Word::Fresh,
-        Outcome::Unknown { .. } if said.iter().any(|code| code == "would_block") => Word::Hangs,
+        Outcome::Unknown { .. } if said.iter().any(|code| code == "would_block" || code == "would_hang") => Word::Hangs,
         Outcome::Unknown { .. } => Word::Unknown,
     };
     let Some(path) = found.path.as_ref().filter(|_| word == Word::Continues) else {
@@ -175,7 +179,7 @@ fn fate_of(
     };
     let keeping = rules.keeping(view, &built.place, path, fork)?;
     let has = |code: &str| keeping.iter().any(|finding| finding.code == code);
-    let writes = if has("not_writable") || has("not_a_directory") {
+    let writes = if has("not_writable") || has("not_a_directory") || has("not_kept") {
         Writes::Nowhere
     } else if fork {
         match rules.own_dir(view, &built.place)? {
@@ -185,8 +189,8 @@ fn fate_of(
     } else {
         Writes::To(physical(Path::new(path)))
     };
-    let source_lost =
-        keeping.iter().any(|finding| finding.code == "retention" && finding.detail.contains("may delete"));
+    let is_lost = |detail: &str| detail.contains(IN_A_LONG_RUN) || detail.contains(AT_ITS_START);
+    let source_lost = keeping.iter().any(|finding| finding.code == "retention" && is_lost(&finding.detail));
     said.extend(keeping.iter().map(|finding| finding.code.clone()));
     Ok(Fate {
         word,
@@ -288,7 +292,7 @@ pub(super) fn seen(
     let word = match (messages.is_empty(), sent.is_empty(), &ran.end) {
         (false, false, _) => Word::Continues,
         // A first request is on its way before the session is looked for.
-        (false, true, End::Exit(code)) if *code != 0 && reported.is_none() => Word::Refused,
+        (false, true, End::Exit(code)) if *code != 0 => Word::Refused,
         (false, true, _) if kept => Word::Empty,
         (false, true, _) => Word::Fresh,
         (true, _, End::TimedOut) => Word::Hangs,

@@ -3,14 +3,13 @@
 use std::borrow::Cow;
 
 use super::judge::{Fate, Word};
-use crate::provider::claude::{Origin, Table, Times};
+use crate::provider::claude::{Cleaning, Origin, Table, Times};
 
 /// A case that decides, and what it decides.
 type Deciding = (&'static str, fn(&mut Table, &Fate));
 
-const DECIDING: [Deciding; 10] = [
+const DECIDING: [Deciding; 14] = [
     ("twin.own_absent.one", |table, seen| table.searches = seen.word == Word::Continues),
-    ("content.system", |table, seen| table.system_counts = seen.word != Word::Refused),
     ("content.messageless_tree", |table, seen| table.messageless_spoils = seen.word == Word::Refused),
     ("content.glued_records", |table, seen| table.glued_counts = seen.word == Word::Continues),
     ("content.pretty", |table, seen| table.spread_counts = seen.word == Word::Continues),
@@ -21,6 +20,13 @@ const DECIDING: [Deciding; 10] = [
             (Word::Continues, _) => Times::Decide,
             _ => Times::OfTheTip,
         };
+    }),
+    ("id.blanks_around", |table, seen| table.trims_ids = seen.word == Word::Continues),
+    ("slug.long", |table, seen| table.cuts_slugs = seen.word == Word::Continues),
+    ("config.combining_folder_is_composed", |table, seen| table.composes_paths = seen.word == Word::Continues),
+    ("continue.newest_user_only", |table, seen| table.continues_by_change = seen.turns == Some(1)),
+    ("retention.fork_of_an_old_one_that_is_quick", |table, seen| {
+        table.cleans = if seen.source_lost { Cleaning::AtOnce } else { Cleaning::Later };
     }),
     ("slug.backslash", |table, seen| table.takes_backslashes = seen.word == Word::Continues),
     ("retention.settings_are_empty", |table, seen| table.empty_settings_spoil = !seen.source_lost),

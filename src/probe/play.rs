@@ -124,7 +124,7 @@ impl Probe<'_> {
         let name = format!("c{number}");
         let folder = self.room.case(&name)?;
         let world = &case.world;
-        let judged = world.build(&folder).and_then(|built| self.play(&name, world, &built));
+        let judged = world.build(&folder, &self.rules).and_then(|built| self.play(&name, world, &built));
         self.api.forget(&name);
         room::remove(&folder)?;
         judged
@@ -142,7 +142,7 @@ impl Probe<'_> {
         let source = self.source_of(&mut view, built);
         let before = judge::files(&built.room, source.as_deref(), &prompt);
         let unseen_driver = match (&meanwhile, &built.ask) {
-            (Some(Beside::Driver(running)), Ask::Resume { id, .. }) => {
+            (Some(Beside::Driver(running)), Ask::Resume { id, .. }) if self.rules.registers => {
                 let owners = self.rules.owners(&mut view, &built.place, id).map_err(io::Error::other)?;
                 let is_driver = |owner: &Owner| owner.pid == running.pid() && owner.life == Life::Alive;
                 !matches!(&owners, Seen::Is(owners) if owners.iter().any(is_driver))
@@ -177,7 +177,13 @@ impl Probe<'_> {
             Ask::New { .. } => (None, false),
         };
         let seen = judge::seen(&ran, &messages, asked.as_deref(), source.as_deref(), &before, &after, &foretold);
-        let harmed = if world.meanwhile.is_some() { Vec::new() } else { judge::harmed(&before, &after, prefix) };
+        let mut seen = seen;
+        let mut harmed = if world.meanwhile.is_some() { Vec::new() } else { judge::harmed(&before, &after, prefix) };
+        // Deleted and begun anew under the same name.
+        if let Some(source) = &source {
+            seen.source_lost |= harmed.contains(source);
+            harmed.retain(|path| path != source);
+        }
         let got = judge::reported_session(&ran.stdout);
         let chosen = match &built.ask {
             Ask::Resume { chosen, .. } | Ask::Path { chosen, .. } => chosen.clone(),

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use super::content::content;
-use crate::provider::claude::slug;
+use crate::provider::claude::Table;
 use crate::provider::{ConfigDir, Place};
 
 /// So long after its start an agent has deleted what it finds too old.
@@ -153,8 +153,8 @@ impl World {
     }
 
     /// Makes it real below `room`, and gives where everything is.
-    pub(super) fn build(&self, room: &Path) -> io::Result<Built> {
-        let mut texts = Texts { room: text_of(room)?, own: String::new() };
+    pub(super) fn build(&self, room: &Path, rules: &Table) -> io::Result<Built> {
+        let mut texts = Texts { room: text_of(room)?, own: String::new(), rules };
         for folder in [texts.fill(&self.home), texts.fill("{room}/tmp")] {
             folder_of(Path::new(&folder))?;
         }
@@ -169,7 +169,7 @@ impl World {
         }
         let cwd = texts.fill(&self.cwd);
         folder_of(Path::new(&cwd))?;
-        texts.own = format!("{}/projects/{}", texts.fill("{cfg}"), slug(&text_of(&fs::canonicalize(&cwd)?)?));
+        texts.own = format!("{}/projects/{}", texts.fill("{cfg}"), rules.slug(&text_of(&fs::canonicalize(&cwd)?)?));
         for piece in later {
             put(Path::new(&texts.fill(&piece.at)), &piece.thing, &texts)?;
         }
@@ -213,17 +213,18 @@ pub(super) struct Built {
 }
 
 /// What the names of places stand for.
-struct Texts {
+struct Texts<'r> {
     room: String,
     own: String,
+    rules: &'r Table,
 }
 
-impl Texts {
+impl Texts<'_> {
     fn fill(&self, text: &str) -> String {
         let mut filled = text.replace("{own}", &self.own).replace("{cfg}", "{room}/cfg");
         while let Some((before, rest)) = filled.split_once("{slug:") {
             let Some((path, after)) = rest.split_once(":slug}") else { break };
-            filled = format!("{before}{}{after}", slug(&path.replace("{room}", &self.room)));
+            filled = format!("{before}{}{after}", self.rules.slug(&path.replace("{room}", &self.room)));
         }
         with_times(filled.replace("{room}", &self.room))
     }
@@ -249,7 +250,7 @@ fn folder_of(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o755).create(path)
 }
 
-fn put(path: &Path, thing: &Thing, texts: &Texts) -> io::Result<()> {
+fn put(path: &Path, thing: &Thing, texts: &Texts<'_>) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         folder_of(folder)?;
     }

@@ -90,8 +90,9 @@ pub(super) fn slugs() -> Named {
     let long = |units: usize| {
         let mut text = String::from("{room}/w");
         while text.len() < units {
+            let more = (units - text.len()).min(90);
             text.push('/');
-            text.push_str(&"x".repeat(90));
+            text.push_str(&"x".repeat(more.max(1)));
         }
         text
     };
@@ -109,7 +110,7 @@ pub(super) fn slugs() -> Named {
         ("backslash", "{room}/w/back\\slash".into()),
         ("control", "{room}/w/tab\tnew\nline\u{1}".into()),
         ("tilde", "{room}/w/~".into()),
-        ("long", long(250)),
+        ("long", long(185)),
         ("very_long", long(700)),
     ];
     let mut cases: Named = spelled
@@ -135,7 +136,7 @@ pub(super) fn slugs() -> Named {
             "other",
         ),
     ));
-    let prefix = long(250);
+    let prefix = long(185);
     cases.push(named(
         "long_with_the_other_hash",
         World::new(plain()).at(&prefix).held(

@@ -245,7 +245,8 @@ impl History {
                 return (turns, true);
             }
             turns += u64::from(node.is_turn());
-            next = (node.role != Role::Boundary).then_some(node.parent);
+            // A chain through what is no message was only found later.
+            next = (!matches!(node.role, Role::Boundary | Role::Link)).then_some(node.parent);
         }
         (turns, false)
     }

@@ -10,7 +10,7 @@
 //! is no integer from 1 on, even a folder in its place) it does not clean up at all.
 
 use crate::provider::claude::path;
-use crate::provider::claude::table::Table;
+use crate::provider::claude::table::{Cleaning, Table};
 use crate::provider::finding::Finding;
 use crate::provider::rule::Place;
 use crate::provider::source::NOT_SETTINGS;
@@ -18,6 +18,9 @@ use crate::snapshot::{Ask, NodeKind, Seen, SnapshotError, View};
 
 const PERIOD_SETTING: &str = "cleanupPeriodDays";
 const PERIOD_DAYS_DEFAULT: i64 = 30;
+/// What a finding of the code `retention` says where the CLI deletes its source before it reads it, and where after a while.
+pub(crate) const AT_ITS_START: &str = "the CLI deletes it at its start";
+pub(crate) const IN_A_LONG_RUN: &str = "a run of more than six seconds may delete it";
 /// From so few days left on, a fork's source is in danger.
 const LEFT_DAYS_MIN: i64 = 2;
 
@@ -30,9 +33,14 @@ pub(super) fn keeping(
     fork: bool,
 ) -> Result<Vec<Finding>, SnapshotError> {
     if !fork {
-        return Ok(not_writable(file, &view.writable(file)?).into_iter().collect());
+        let mut findings: Vec<Finding> = not_writable(file, &view.writable(file)?).into_iter().collect();
+        findings.extend(not_kept(rules, view, place)?);
+        if rules.cleans == Cleaning::AtOnce && is_swept(&rules.projects(place), file) {
+            findings.extend(retention(rules, view, place, file)?);
+        }
+        return Ok(findings);
     }
-    let mut findings = Vec::new();
+    let mut findings: Vec<Finding> = not_kept(rules, view, place)?.into_iter().collect();
     if let Seen::Is(dir) = rules.folder(view, place)? {
         findings.extend(creatable(view, &dir)?);
     }
@@ -79,19 +87,40 @@ fn is_swept(projects: &str, file: &str) -> bool {
     file.ends_with(".jsonl") && path::parent(file).and_then(path::parent) == Some(projects)
 }
 
-fn retention(rules: &Table, view: &mut dyn View, place: &Place, file: &str) -> Result<Option<Finding>, SnapshotError> {
-    let root = path::root(place);
+/// Where a period below one day means: nothing at all.
+fn not_kept(rules: &Table, view: &mut dyn View, place: &Place) -> Result<Option<Finding>, SnapshotError> {
+    if rules.cleans != Cleaning::AtOnce {
+        return Ok(None);
+    }
+    for settings in settings(rules, place) {
+        if matches!(view.setting(&settings, PERIOD_SETTING)?, Seen::Is(..1)) {
+            let detail = format!("{PERIOD_SETTING} is below 1: this version of the CLI keeps no session");
+            return Ok(Some(Finding::new("not_kept", detail).at(&settings).next("set it to a number of days")));
+        }
+    }
+    Ok(None)
+}
+
+/// The files in which the CLI looks for its settings, the first to count first.
+fn settings(rules: &Table, place: &Place) -> [String; 3] {
     let own = path::join(&place.cwd, ".claude");
-    let settings = [
+    [
         path::join(&own, "settings.local.json"),
         path::join(&own, "settings.json"),
-        path::join(&root, "settings.json"),
-    ];
+        path::join(&rules.root(place), "settings.json"),
+    ]
+}
+
+fn retention(rules: &Table, view: &mut dyn View, place: &Place, file: &str) -> Result<Option<Finding>, SnapshotError> {
+    let root = rules.root(place);
     let mut period = None;
     let mut known = true;
-    for settings in &settings {
+    for settings in &settings(rules, place) {
         match view.setting(settings, PERIOD_SETTING)? {
             Seen::Is(days) if days >= 1 => drop(period.get_or_insert(days)),
+            // Broken settings count as none.
+            Seen::Is(_) if rules.cleans == Cleaning::AtOnce => {}
+            Seen::Unreadable(why) if why == NOT_SETTINGS && rules.cleans == Cleaning::AtOnce => {}
             Seen::Is(_) => return Ok(None),
             Seen::Unreadable(why) if why == NOT_SETTINGS => {
                 let is_empty = matches!(view.node(settings, true)?, Seen::Is(node) if node.kind == NodeKind::File && node.bytes == 0);
@@ -111,13 +140,14 @@ fn retention(rules: &Table, view: &mut dyn View, place: &Place, file: &str) -> R
     }
     let is_cleaned = matches!(view.age_days(&path::join(&root, ".last-cleanup"))?, Seen::Is(0));
     let when = match left {
+        ..=0 if rules.cleans == Cleaning::AtOnce => AT_ITS_START.to_owned(),
         ..=0 if is_cleaned => "the next clean-up, a day after the last, deletes it".to_owned(),
-        ..=0 => "a run of more than six seconds may delete it".to_owned(),
+        ..=0 => IN_A_LONG_RUN.to_owned(),
         1 => "it has 1 day left".to_owned(),
         days => format!("it has {days} days left"),
     };
     let rule = if known { format!("{PERIOD_SETTING} is {period}") } else { format!("{PERIOD_SETTING} cannot be read") };
-    let detail = format!("the fork's source was last changed {age} days ago and {rule}: {when}");
+    let detail = format!("the source was last changed {age} days ago and {rule}: {when}");
     let next =
         format!("touch it, or set {PERIOD_SETTING} in {} to a larger number", path::join(&root, "settings.json"));
     Ok(Some(Finding::new("retention", detail).at(file).next(next)))

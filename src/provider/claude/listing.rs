@@ -37,8 +37,38 @@ pub(super) fn newest(
     hidden: &BTreeSet<String>,
     depth: Depth,
 ) -> Result<Seen<Scanned>, SnapshotError> {
+    if !rules.continues_by_change {
+        return only(rules, view, place, hidden, depth);
+    }
     let main = |held: &Transcript| held.turns + held.messageless + held.attachments + held.systems;
     first(rules, view, place, hidden, depth, Order::Newest, |_, _| true, |held| held.bytes == 0 || main(held) > 0)
+}
+
+/// For versions that go by the times in the files: the session that is the only one. Of several, the latest cannot be told.
+fn only(
+    rules: &Table,
+    view: &mut dyn View,
+    place: &Place,
+    hidden: &BTreeSet<String>,
+    depth: Depth,
+) -> Result<Seen<Scanned>, SnapshotError> {
+    let (mut count, mut fit) = (0, 0);
+    let counts = |held: &Transcript| {
+        count += usize::from(rules.takes(held) != Taken::No || held.messageless > 0);
+        fit += usize::from(rules.takes(held) == Taken::Yes);
+        false
+    };
+    let wanted = |entry: &Entry, _: &str| entry.bytes > 0;
+    if let Seen::Unreadable(why) = first(rules, view, place, hidden, depth, Order::Newest, wanted, counts)? {
+        return Ok(Seen::Unreadable(why));
+    }
+    match (count, fit) {
+        (0, _) => Ok(Seen::Absent),
+        (1, 1) => {
+            first(rules, view, place, hidden, depth, Order::Newest, wanted, |held| rules.takes(held) == Taken::Yes)
+        }
+        _ => Ok(Seen::Unreadable("this version of the CLI goes by the times in the files".into())),
+    }
 }
 
 #[expect(clippy::too_many_arguments, reason = "the two questions above differ in the last three")]
@@ -50,7 +80,7 @@ fn first(
     depth: Depth,
     order: Order,
     wanted: impl Fn(&Entry, &str) -> bool,
-    takes: impl Fn(&Transcript) -> bool,
+    mut takes: impl FnMut(&Transcript) -> bool,
 ) -> Result<Seen<Scanned>, SnapshotError> {
     let dir = match rules.folder(view, place)? {
         Seen::Is(dir) => dir,

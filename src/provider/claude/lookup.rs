@@ -45,7 +45,7 @@ pub(super) fn by_id(
             .next("give the id, or fork the file by its absolute path");
         return Ok(search.refused(finding));
     }
-    let Some(id) = path::session_id(id) else {
+    let Some(id) = path::session_id(id).filter(|taken| rules.trims_ids || *taken == id) else {
         let detail = "the CLI takes only ids of the form 8-4-4-4-12 hex digits; anything else is a title to it";
         return Ok(search.refused(Finding::new("malformed_id", detail)));
     };
@@ -72,22 +72,27 @@ pub(super) fn by_id(
 pub(super) fn by_path(rules: &Table, view: &mut dyn View, file: &str, depth: Depth) -> Result<Lookup, SnapshotError> {
     let hidden = BTreeSet::new();
     let mut search = Search { rules, view, depth, hidden: &hidden, findings: Vec::new() };
-    if !path::is_path(file) || file.trim() != file {
+    if !path::is_path(file) || file.trim() != file || !(rules.trims_ids || file.ends_with(".jsonl")) {
         let detail = "the CLI takes only a text that ends in .jsonl, without blanks around it, for a path";
         return Ok(search.refused(Finding::new("not_a_session_path", detail).at(file)));
     }
-    match search.look(file)? {
-        Found::Accepted(held) => Ok(search.found(file, FoundBy::Path, held)),
-        Found::Absent => Ok(search.refused(Finding::new("not_found", "no file is there").at(file))),
-        Found::Directory => Ok(search.refused(in_place(file))),
-        Found::NotAccepted(held) => {
+    let outcome = if rules.path_starts_fresh { Outcome::StartsFresh } else { Outcome::Refused };
+    let (finding, held) = match search.look(file)? {
+        Found::Accepted(held) => return Ok(search.found(file, FoundBy::Path, held)),
+        Found::Unknown(why, finding) => return Ok(search.unknown(why, finding)),
+        Found::NotAccepted(held) if rules.path_starts_fresh && (held.sidechain > 0 || held.messageless > 0) => {
+            let why =
+                format!("{file}: what this version makes of such records by path was not observed to be one thing");
             let finding = not_accepted(file, &held);
-            let outcome = if rules.path_starts_fresh { Outcome::StartsFresh } else { Outcome::Refused };
-            let refused = search.refused(finding);
-            Ok(Lookup { outcome, path: Some(file.into()), transcript: Some(held), ..refused })
+            return Ok(search.unknown(why, finding));
         }
-        Found::Unknown(why, finding) => Ok(search.unknown(why, finding)),
-    }
+        Found::Absent => (Finding::new("not_found", "no file is there").at(file), None),
+        Found::Directory => (in_place(file), None),
+        Found::NotAccepted(held) => (not_accepted(file, &held), Some(held)),
+    };
+    let path = held.is_some().then(|| file.to_owned());
+    let refused = search.refused(finding);
+    Ok(Lookup { outcome, path, transcript: held, ..refused })
 }
 
 /// What lies at a place.
@@ -110,6 +115,14 @@ struct Search<'a> {
 impl Search<'_> {
     fn id(&mut self, place: &Place, own_dir: &str, id: &str) -> Result<Lookup, SnapshotError> {
         let own = path::session(own_dir, id);
+        if !self.rules.searches {
+            // It lists the folders all the same, and fails where it cannot.
+            let projects = self.rules.projects(place);
+            if let Seen::Unreadable(why) = self.view.holders(&projects, &format!("{id}.jsonl"))? {
+                let why = format!("{projects} cannot be listed: {why}");
+                return Ok(self.unknown(why.clone(), Finding::new("projects_unreadable", why).at(&projects)));
+            }
+        }
         match self.look(&own)? {
             Found::Accepted(held) => return Ok(self.found(&own, FoundBy::Own, held)),
             Found::Directory => return Ok(self.refused(in_place(&own))),
@@ -193,7 +206,7 @@ impl Search<'_> {
         let projects = self.rules.projects(place);
         let mut seen = BTreeSet::from([own_dir.to_owned()]);
         for root in roots {
-            let dir = path::join(&projects, &path::slug(&root));
+            let dir = path::join(&projects, &self.rules.slug(&root));
             if !seen.insert(dir.clone()) {
                 continue;
             }

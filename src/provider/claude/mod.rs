@@ -25,6 +25,8 @@ mod table;
 use std::collections::BTreeSet;
 
 pub use self::identity::identity;
+#[cfg(feature = "probe")]
+pub(crate) use self::keep::{AT_ITS_START, IN_A_LONG_RUN};
 pub use self::launch::{CONFIG_DIR_VARIABLE, PROGRAM};
 pub use self::path::{session_id, slug};
 #[doc(hidden)]
@@ -32,7 +34,7 @@ pub use self::record::check_scan;
 pub use self::record::{DIGEST_BYTES, HEAD_BYTES, TAIL_BYTES, WHOLE_BYTES_MAX, scan};
 pub use self::registry::{REGISTRY_DIR, Registered, is_entry, registered};
 pub(in crate::provider) use self::table::table;
-pub use self::table::{Origin, Table, Times, is_observed, observed_versions};
+pub use self::table::{Cleaning, Origin, Table, Times, is_observed, observed_versions};
 use crate::event::Means;
 use crate::id::IdentityKey;
 use crate::provider::finding::Finding;
@@ -73,7 +75,7 @@ impl Provider for Table {
     }
 
     fn id_as_taken<'t>(&self, given: &'t str) -> &'t str {
-        session_id(given).unwrap_or(given)
+        session_id(given).filter(|id| self.trims_ids || *id == given).unwrap_or(given)
     }
 
     fn resume_flag(&self) -> Option<&'static str> {
@@ -81,7 +83,7 @@ impl Provider for Table {
     }
 
     fn config_root(&self, place: &Place) -> String {
-        path::root(place)
+        self.root(place)
     }
 
     fn own_dir(&self, view: &mut dyn View, place: &Place) -> Result<Seen<String>, SnapshotError> {
@@ -142,8 +144,8 @@ impl Provider for Table {
     }
 
     fn owners(&self, view: &mut dyn View, place: &Place, id: &str) -> Result<Seen<Vec<Owner>>, SnapshotError> {
-        let Some(id) = session_id(id) else { return Ok(Seen::Absent) };
-        view.owners(&path::join(&path::root(place), REGISTRY_DIR), id, Format::Claude)
+        let Some(id) = session_id(id).filter(|_| self.registers) else { return Ok(Seen::Absent) };
+        view.owners(&path::join(&self.root(place), REGISTRY_DIR), id, Format::Claude)
     }
 
     fn keeping(

@@ -25,14 +25,20 @@ const SLUG_UNITS_MAX: usize = 200;
 /// ```
 #[must_use]
 pub fn slug(real_path: &str) -> String {
-    let plain = |unit: u16| char::from_u32(u32::from(unit)).filter(char::is_ascii_alphanumeric).unwrap_or('-');
     let units = real_path.encode_utf16().count();
-    let mut slug: String = real_path.encode_utf16().take(SLUG_UNITS_MAX).map(plain).collect();
+    let mut slug = uncut_slug(real_path);
+    slug.truncate(SLUG_UNITS_MAX);
     if units > SLUG_UNITS_MAX {
         // Writing into a string cannot fail.
         let _ = write!(slug, "-{}", base36(java_hash(real_path).unsigned_abs()));
     }
     slug
+}
+
+/// The name as older versions made it, of any length.
+pub(super) fn uncut_slug(real_path: &str) -> String {
+    let plain = |unit: u16| char::from_u32(u32::from(unit)).filter(char::is_ascii_alphanumeric).unwrap_or('-');
+    real_path.encode_utf16().map(plain).collect()
 }
 
 /// The hash that Java and many scripts give a text: over its UTF-16 units, wrapping at 32 bits.
@@ -67,19 +73,22 @@ pub fn session_id(text: &str) -> Option<&str> {
     fits.then_some(id)
 }
 
-/// Whether the CLI takes a text for the path of a file and not for an id.
+/// How the name of a session's file ends.
 const EXTENSION: &[u8] = b".jsonl";
 
+/// Whether the CLI takes a text for the path of a file and not for an id.
 pub(super) fn is_path(text: &str) -> bool {
     let text = text.trim();
     text.len() >= EXTENSION.len() && text.as_bytes()[text.len() - EXTENSION.len()..].eq_ignore_ascii_case(EXTENSION)
 }
 
-/// Where the login's sessions lie: NFC, relative to the working directory, and the empty text is that directory itself.
-pub(super) fn root(place: &Place) -> String {
+/// Where the login's sessions lie: relative to the working directory, and the empty text is that directory itself. Most
+/// versions compose it (NFC).
+pub(super) fn root(place: &Place, composes: bool) -> String {
+    let spelled = |text: &str| if composes { nfc(text) } else { text.to_owned() };
     match &place.config_dir {
-        ConfigDir::Named(text) => below(&place.cwd, &nfc(text)),
-        ConfigDir::Ambient { home } => below(&place.cwd, &join(&nfc(home), ".claude")),
+        ConfigDir::Named(text) => below(&place.cwd, &spelled(text)),
+        ConfigDir::Ambient { home } => below(&place.cwd, &join(&spelled(home), ".claude")),
     }
 }
 
@@ -154,7 +163,7 @@ mod tests {
     use super::*;
 
     fn named(text: &str) -> String {
-        root(&Place { config_dir: ConfigDir::Named(text.into()), cwd: "/w/cwd".into() })
+        root(&Place { config_dir: ConfigDir::Named(text.into()), cwd: "/w/cwd".into() }, true)
     }
 
     #[test]
@@ -180,8 +189,9 @@ mod tests {
 
     #[test]
     fn the_ambient_login_is_below_the_home_directory_in_its_nfc_form() {
-        let ambient =
-            |home: &str| root(&Place { config_dir: ConfigDir::Ambient { home: home.into() }, cwd: "/w/cwd".into() });
+        let ambient = |home: &str| {
+            root(&Place { config_dir: ConfigDir::Ambient { home: home.into() }, cwd: "/w/cwd".into() }, true)
+        };
         assert_eq!(ambient("/w/home"), "/w/home/.claude");
         assert_eq!(ambient("/w/home/"), "/w/home/.claude");
         assert_eq!(ambient("/w/e\u{301}"), "/w/\u{e9}/.claude");

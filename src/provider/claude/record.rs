@@ -155,6 +155,7 @@ struct Record {
     parent: Option<Key>,
     leaf: Option<Key>,
     time: Option<i64>,
+    odd_time: bool,
     cwd: Option<String>,
     sidechain: bool,
     message: bool,
@@ -188,7 +189,10 @@ impl Record {
                     record.parent = (reader.text(&mut text)? && !text.is_empty()).then(|| Key::of(&text));
                 }
                 b"leafUuid" => record.leaf = reader.text(&mut text)?.then(|| Key::of(&text)),
-                b"timestamp" => record.time = if reader.text(&mut text)? { time(&text) } else { None },
+                b"timestamp" => {
+                    record.odd_time = !reader.text(&mut text)?;
+                    record.time = if record.odd_time { None } else { time(&text) };
+                }
                 b"cwd" => record.cwd = reader.text(&mut text)?.then(|| String::from_utf8_lossy(&text).into_owned()),
                 b"isSidechain" => record.sidechain = truthy(reader)?,
                 b"message" => record.message = message(reader)?,
@@ -275,9 +279,9 @@ impl Tally {
                 Ok(Some(record)) => {
                     self.mid_value = false;
                     let (rest, turns) = (record.rest, self.held.turns);
-                    let spread = reader.is_spread();
+                    let (spread, main) = (reader.is_spread(), self.held.main());
                     self.count(record);
-                    self.held.spread += if spread { self.held.turns - turns } else { 0 };
+                    self.held.spread += if spread { self.held.main() - main } else { 0 };
                     if let Some(rest) = rest {
                         self.held.glued += self.held.turns - turns;
                         let (nul, ended) = reader.skip_line()?;
@@ -374,6 +378,7 @@ impl Tally {
         };
         if role != Role::Link {
             held.untimed += u64::from(record.time.is_none());
+            held.odd_times |= record.odd_time;
             self.last_time = record.time;
             self.newest_time = self.newest_time.max(record.time);
         }

@@ -26,7 +26,7 @@ pub enum Times {
     Ignored,
     /// Where the history's last record has none, the session is refused.
     OfTheTip,
-    /// They decide which record is the last one; what comes of missing ones is not known.
+    /// They decide which record is the last one. Without any the CLI fails; what comes of a few that are missing depends.
     Decide,
 }
 
@@ -42,8 +42,6 @@ pub struct Table {
     pub origin: Origin,
     /// A session that is not accepted in its own place is looked for in other project folders.
     pub searches: bool,
-    /// A `system` record alone makes a file acceptable.
-    pub system_counts: bool,
     /// `user` and `assistant` records without a message make a file unacceptable.
     pub messageless_spoils: bool,
     /// A record counts although more follows on its line.
@@ -55,12 +53,36 @@ pub struct Table {
     pub finds_tip: bool,
     /// What the times of records are for.
     pub times: Times,
-    /// A fork of a file without a conversation starts a new session without a word.
+    /// What a fork by path cannot read, or what holds no conversation, starts a new session without a word.
     pub path_starts_fresh: bool,
+    /// Blanks around an id do not matter, nor does the case of the ending by which a path is known.
+    pub trims_ids: bool,
+    /// Long names of project folders are cut, and a hash follows.
+    pub cuts_slugs: bool,
+    /// The login's folder is composed (NFC).
+    pub composes_paths: bool,
     /// It can work in a directory with a backslash in its path.
     pub takes_backslashes: bool,
+    /// `--continue` goes by when files were changed; else by the times in them.
+    pub continues_by_change: bool,
+    /// When it cleans up.
+    pub cleans: Cleaning,
     /// An empty settings file keeps it from cleaning up, as a broken one does.
     pub empty_settings_spoil: bool,
+    /// Its processes say in a registry which session they have.
+    pub registers: bool,
+    /// Where a fork cannot be saved, it may fail; else it answers and saves nothing.
+    pub unsaved_fails: bool,
+}
+
+/// When a version deletes the sessions that nobody changed for long.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cleaning {
+    /// Some six seconds after its start, once a day, and not where its settings are broken.
+    Later,
+    /// At each start, whatever its settings are: also the session that it is about to resume.
+    AtOnce,
 }
 
 /// The tables that are built in, newest first.
@@ -70,45 +92,63 @@ static TABLES: [Table; 3] = [
         to: Cow::Borrowed("2.1.332"),
         origin: Origin::Observed,
         searches: true,
-        system_counts: true,
         messageless_spoils: false,
         glued_counts: true,
         spread_counts: true,
         finds_tip: true,
         times: Times::Ignored,
         path_starts_fresh: false,
+        trims_ids: true,
+        cuts_slugs: true,
+        composes_paths: true,
         takes_backslashes: true,
+        continues_by_change: true,
+        cleans: Cleaning::Later,
         empty_settings_spoil: true,
+        registers: true,
+        unsaved_fails: false,
     },
     Table {
         from: Cow::Borrowed("2.1.280"),
         to: Cow::Borrowed("2.1.280"),
         origin: Origin::Observed,
         searches: true,
-        system_counts: true,
         messageless_spoils: false,
         glued_counts: true,
         spread_counts: true,
         finds_tip: true,
         times: Times::OfTheTip,
         path_starts_fresh: false,
+        trims_ids: true,
+        cuts_slugs: true,
+        composes_paths: true,
         takes_backslashes: false,
+        continues_by_change: true,
+        cleans: Cleaning::Later,
         empty_settings_spoil: false,
+        registers: true,
+        unsaved_fails: false,
     },
     Table {
         from: Cow::Borrowed("2.0.77"),
         to: Cow::Borrowed("2.0.77"),
         origin: Origin::Observed,
         searches: false,
-        system_counts: false,
         messageless_spoils: true,
         glued_counts: false,
         spread_counts: false,
         finds_tip: false,
         times: Times::Decide,
         path_starts_fresh: true,
-        takes_backslashes: false,
+        trims_ids: false,
+        cuts_slugs: false,
+        composes_paths: false,
+        takes_backslashes: true,
+        continues_by_change: false,
+        cleans: Cleaning::AtOnce,
         empty_settings_spoil: false,
+        registers: false,
+        unsaved_fails: true,
     },
 ];
 
@@ -181,13 +221,12 @@ impl Table {
 
     /// Whether the CLI takes the file for a session, whatever of it is sent.
     pub(super) fn takes(&self, held: &Transcript) -> Taken {
-        let systems = if self.system_counts { held.systems } else { 0 };
-        let spoilt = self.messageless_spoils && held.messageless > 0;
-        if spoilt || self.turns(held) + held.attachments + systems == 0 {
+        if (self.messageless_spoils && held.messageless > 0) || held.main() <= self.lost(held) {
             return Taken::No;
         }
         match self.times {
             Times::OfTheTip if held.untimed_tip => return Taken::No,
+            Times::Decide if held.untimed == held.main() && !held.odd_times => return Taken::No,
             Times::Decide if held.untimed > 0 => return Taken::Unsure("some records have no time"),
             Times::Decide if held.disordered => return Taken::Unsure("the last record is not the latest"),
             Times::Ignored | Times::OfTheTip | Times::Decide => {}
@@ -199,11 +238,14 @@ impl Table {
         }
     }
 
-    /// The turns that this version takes.
-    fn turns(&self, held: &Transcript) -> u64 {
+    /// Main records that this version does not take.
+    fn lost(&self, held: &Transcript) -> u64 {
         let lost = [(self.glued_counts, held.glued), (self.spread_counts, held.spread)];
-        let lost: u64 = lost.into_iter().filter(|(counts, _)| !counts).map(|(_, turns)| turns).sum();
-        held.turns - lost.min(held.turns)
+        lost.into_iter().filter(|(counts, _)| !counts).map(|(_, records)| records).sum()
+    }
+
+    fn turns(&self, held: &Transcript) -> u64 {
+        held.turns - self.lost(held).min(held.turns)
     }
 
     /// The turns that are sent; where only windows were looked at, at least one if there is one.
@@ -216,8 +258,19 @@ impl Table {
         }
     }
 
+    /// The physical text of the login's folder.
+    pub(super) fn root(&self, place: &Place) -> String {
+        path::root(place, self.composes_paths)
+    }
+
+    /// The name of a working directory's project folder.
+    #[must_use]
+    pub fn slug(&self, real_path: &str) -> String {
+        if self.cuts_slugs { path::slug(real_path) } else { path::uncut_slug(real_path) }
+    }
+
     pub(super) fn projects(&self, place: &Place) -> String {
-        path::join(&path::root(place), "projects")
+        path::join(&self.root(place), "projects")
     }
 
     /// The folder of the working directory's own sessions.
@@ -226,7 +279,7 @@ impl Table {
             return Ok(Seen::Unreadable("no home directory is known".into()));
         }
         let projects = self.projects(place);
-        Ok(view.real_path(&place.cwd)?.map(|real| path::join(&projects, &path::slug(&real))))
+        Ok(view.real_path(&place.cwd)?.map(|real| path::join(&projects, &self.slug(&real))))
     }
 }
 
@@ -296,8 +349,12 @@ mod tests {
         for (held, taken) in [
             (held(1, 0, 0, 0), [Taken::Yes; 3]),
             (held(0, 0, 1, 0), [Taken::Yes; 3]),
-            (held(0, 0, 0, 1), [Taken::Yes, Taken::Yes, Taken::No]),
+            (held(0, 0, 0, 1), [Taken::Yes; 3]),
             (Transcript { untimed: 1, untimed_tip: true, ..held(0, 0, 0, 1) }, [Taken::Yes, Taken::No, Taken::No]),
+            (
+                Transcript { untimed: 1, untimed_tip: true, odd_times: true, ..held(1, 0, 0, 0) },
+                [Taken::Yes, Taken::No, UNSURE],
+            ),
             (held(0, 1, 1, 0), [Taken::Yes, Taken::Yes, Taken::No]),
             (held(0, 1, 0, 0), [Taken::No; 3]),
             (Transcript { others: 3, sidechain: 4, ..Transcript::default() }, [Taken::No; 3]),
@@ -305,7 +362,7 @@ mod tests {
             (Transcript { spread: 1, ..held(1, 0, 0, 0) }, [Taken::Yes, Taken::Yes, Taken::No]),
             (Transcript { misled: true, ..held(1, 0, 0, 0) }, [Taken::No, Taken::No, Taken::Yes]),
             (Transcript { circle: true, ..held(1, 0, 0, 0) }, [Taken::Yes, Taken::Yes, Taken::Hangs]),
-            (Transcript { untimed: 1, untimed_tip: true, ..held(1, 0, 0, 0) }, [Taken::Yes, Taken::No, UNSURE]),
+            (Transcript { untimed: 1, untimed_tip: true, ..held(1, 0, 0, 0) }, [Taken::Yes, Taken::No, Taken::No]),
             (Transcript { untimed: 1, ..held(2, 0, 0, 0) }, [Taken::Yes, Taken::Yes, UNSURE]),
         ] {
             assert_eq!(TABLES.each_ref().map(|table| table.takes(&held)), taken, "{held:?}");
