@@ -122,7 +122,7 @@ fn of(count: usize) {
             |suffix: &str| std::fs::metadata(dir.path().join(format!("{name}{suffix}"))).map_or(0, |meta| meta.len());
         (of("") + of("-wal")) as f64 / count as f64
     };
-    println!("{count} events in 1,000 streams:");
+    println!("{count} events in {} streams:", count.min(100_000) / 100);
     let say = |name: &str, beside: Option<&str>| {
         let (seconds, peak) = step(name, count, dir.path());
         let rate = |seconds: f64| count as f64 / seconds / 1e3;

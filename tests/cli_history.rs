@@ -325,3 +325,23 @@ fn damage_stops_where_it_lies_and_what_comes_before_it_on_the_way_is_shown() {
     assert_eq!(seqs("log -n 7").1, 0, "what is not read is not judged");
     assert_eq!(seqs("show 3").1, 0);
 }
+
+#[test]
+fn an_agent_that_no_log_knows_is_said_so_and_quiet_is_not_mute() {
+    let world = World::new();
+    world.session("login", "work", A, 2);
+    let ask = || {
+        let mut command = throughline(&world);
+        command.args(["preflight", "--json", "--session", A, "--agent", "typo", "--config-dir"]);
+        let output = run(command.arg(world.path("login")));
+        let findings = json_of(&output)["findings"].clone();
+        findings.as_array().expect("findings").iter().map(|finding| finding["code"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(ask(), ["no_log"]);
+    let line = r#"{"stream":"agent/a","kind":"fresh_intended","body":{}}"#;
+    assert_eq!(code(&run_with(throughline(&world).arg("append"), line)), 0);
+    assert_eq!(ask(), ["agent_unknown"]);
+    let output = run(throughline(&world).args(["-q", "--log", "/no/such/log.db", "verify"]));
+    assert_eq!(code(&output), 1);
+    assert!(stderr(&output).contains("throughline:") && !output.stderr.is_empty(), "{output:?}");
+}

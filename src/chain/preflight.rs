@@ -14,6 +14,7 @@ use crate::chain::state::{AgentState, Placed};
 use crate::chain::sweep;
 use crate::chain::verdict::{Basis, Confidence, ConversationAt, Receipt, Step, TranscriptAt, Verdict};
 use crate::event::{Means, Route, VerdictWord};
+use crate::id::{Frontier, StreamName};
 use crate::provider::{Finding, Launch, Place};
 use crate::snapshot::{Ask, Life, NodeKind, Process, Recorder, Seen, SnapshotError, View};
 
@@ -206,6 +207,23 @@ impl<'a> Preflight<'a, '_> {
         Ok((answer.into_verdict(), lookup))
     }
 
+    /// An agent that is asked for and that no log knows: what it held may be stale, and nobody would say so.
+    fn stranger(&mut self) {
+        let Some(agent) = &self.asking.request.agent else { return };
+        let stream = StreamName::Agent(agent.clone());
+        let is_new = |known: &Frontier| known.version.0 == 0 && known.stream == stream;
+        let finding = match &self.asking.ledger.streams {
+            None => Finding::new("no_log", format!("there is no log, so nothing is known of agent {agent}"))
+                .next("name the log, or bind the agent's conversation"),
+            Some(streams) if streams.iter().any(is_new) => {
+                Finding::new("agent_unknown", format!("the log knows nothing of agent {agent}"))
+                    .next("see its name in `throughline log`, or bind its conversation")
+            }
+            Some(_) => return,
+        };
+        self.asking.find(finding);
+    }
+
     fn checks(&mut self) -> Result<Answer, Stop> {
         let version = self.asking.rules.version();
         let exact = self.asking.rules_are_exact();
@@ -216,6 +234,7 @@ impl<'a> Preflight<'a, '_> {
             let text = format!("version {asked} was not observed; the rules of {version} are used");
             self.asking.find(Finding::new("version_not_observed", text));
         }
+        self.stranger();
         self.lease()?;
         self.surroundings()?;
         if let Some(agent) = self.asking.ledger.agent.as_ref()

@@ -89,7 +89,7 @@ fn report(failure: &Failure, output: &Output) -> u8 {
             // The sentence on stderr still says it where stdout is gone.
             let _ = output.value(&failure.to_json());
         }
-        output.say(&format!("throughline: {}", failure.sentence()));
+        Output::complain(&format!("throughline: {}", failure.sentence()));
     }
     failure.code
 }

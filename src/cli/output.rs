@@ -65,9 +65,14 @@ impl Output {
     /// Talk, for people.
     pub(super) fn say(&self, text: &str) {
         if !self.quiet {
-            // Whoever closed stderr does not want to hear; the exit code still speaks.
-            let _ = writeln!(io::stderr(), "{}", visible(text));
+            Self::complain(text);
         }
+    }
+
+    /// An error, also for those who want no talk.
+    pub(super) fn complain(text: &str) {
+        // Whoever closed stderr does not want to hear; the exit code still speaks.
+        let _ = writeln!(io::stderr(), "{}", visible(text));
     }
 
     /// In a colour, where there are colours.

@@ -55,7 +55,7 @@ fn of_class(class: Class, error: &(dyn std::error::Error + 'static)) -> Failure 
         Class::Corrupt => ("corrupt", exit::CORRUPT, "restore the log from a copy or an export"),
         Class::Busy => ("log_busy", exit::LOG_BUSY, "try again"),
         Class::NotThere => {
-            ("no_log", exit::ERROR, "name it with --log, or begin one with `throughline bind` or `import`")
+            ("no_log", exit::ERROR, "name it with --log, or begin one with `throughline bind`, `append` or `import`")
         }
         Class::ReadOnly => ("read_only", exit::ERROR, "make the log and its directory writable for this user"),
         Class::DiskFull => ("disk_full", exit::ERROR, "nothing was written; free some space and try again"),

@@ -166,7 +166,7 @@ pub enum LogError {
     #[error("the log changed while it was read; try again")]
     Changed,
     /// No space is left on the device, or the log may not grow.
-    #[error("no space is left for the log; nothing was written")]
+    #[error("no space is left for the log")]
     DiskFull(#[source] Cause),
     /// This user or this medium cannot write it.
     #[error("the log cannot be written here")]
