@@ -5,7 +5,8 @@ use std::path::Path;
 
 use throughline::id::StoreId;
 use throughline::log::{
-    Append, AppendError, Class, Expectation, Journal, Log as _, LogError, OpenError, Opening, Records as _,
+    Append, AppendError, Class, Expectation, Import, Journal, Log as _, LogError, Mode, OpenError, Opening,
+    Records as _,
 };
 
 use crate::log_support::{Log, Place, Reader, blank, entry, filled, fresh, names, problems, put, stream};
@@ -458,4 +459,73 @@ fn a_log_that_is_restored_in_its_place_is_not_written_by_who_had_it_open() {
         assert!(problems(&log, None).is_empty());
         assert_eq!(reader.anchor().unwrap().seq.0, 11);
     }
+}
+
+#[test]
+fn a_log_whose_shared_memory_was_taken_away_is_not_written_and_not_read() {
+    let place = Place::new();
+    let log = filled(&place, 10);
+    let reader = Reader::open(&place.path()).unwrap();
+    std::fs::remove_file(place.dir.path().join("log.db-shm")).unwrap();
+    let result = log.append(&[entry("agent/a", Expectation::Any, vec![blank()])], &Append::at(1));
+    assert!(matches!(result, Err(AppendError::Log(LogError::Replaced))), "{result:?}");
+    assert!(matches!(reader.anchor(), Err(LogError::Replaced)));
+    drop(log);
+    assert_eq!(reader.anchor().unwrap().seq.0, 10);
+}
+
+#[test]
+fn a_log_that_is_restored_while_an_import_goes_on_loses_nothing_that_was_acknowledged() {
+    let place = Place::new();
+    let log = filled(&place, 3);
+    log.checkpoint().unwrap();
+    let backup = std::fs::read(place.path()).unwrap();
+    let line = "{\"stream\":\"agent/a\",\"kind\":\"fresh_intended\",\"body\":{}}\n";
+    let import = Import { mode: Mode::Unverified, at_ms: 1 };
+    let result = log.import(&mut line.repeat(9).as_bytes(), &import, &mut |at| {
+        if at == 5 {
+            for suffix in ["-wal", "-shm"] {
+                std::fs::remove_file(place.dir.path().join(format!("log.db{suffix}"))).unwrap();
+            }
+            std::fs::write(place.path(), &backup).unwrap();
+        }
+    });
+    assert!(result.unwrap_err().to_string().contains("removed or replaced") || log.anchor().is_err());
+    drop(log);
+    assert_eq!(place.log().anchor().unwrap().seq.0, 3);
+}
+
+#[test]
+fn a_log_with_two_names_is_refused_under_both() {
+    let place = Place::new();
+    drop(filled(&place, 3));
+    std::fs::hard_link(place.path(), place.dir.path().join("other.db")).unwrap();
+    for path in [place.path(), place.dir.path().join("other.db")] {
+        assert!(matches!(Log::open(&path, &Opening::default()), Err(OpenError::NotALog { .. })));
+        assert!(matches!(Reader::open(&path), Err(OpenError::NotALog { .. })));
+    }
+    std::fs::remove_file(place.dir.path().join("other.db")).unwrap();
+    assert_eq!(place.log().anchor().unwrap().seq.0, 3);
+}
+
+#[test]
+fn a_call_inside_a_call_does_not_take_the_log_away_from_it() {
+    let place = Place::new();
+    drop(filled(&place, 10));
+    let shell = rusqlite::Connection::open(place.path()).unwrap();
+    shell.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    drop(shell);
+    let reader = Reader::open(&place.path()).unwrap();
+    let mut inside = None;
+    let result = reader.events(throughline::id::Seq(1), &mut |_| {
+        if inside.is_none() {
+            put(&place.log(), "agent/a", vec![blank()]);
+            inside = Some(reader.anchor());
+        }
+        std::ops::ControlFlow::Continue(())
+    });
+    assert!(matches!(inside, Some(Err(LogError::Changed))), "{inside:?}");
+    assert!(matches!(result, Err(LogError::Changed)), "{result:?}");
+    assert_eq!(reader.anchor().unwrap().seq.0, 11);
+    assert!(problems(&reader, None).is_empty());
 }

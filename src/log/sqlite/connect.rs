@@ -24,7 +24,7 @@ pub(super) enum Source {
     Immutable(Stamp),
     /// Through a copy of one moment, as long as the log stays what it was. Held so that it lives as long as the connection
     /// to it.
-    Copied(PrivateCopy),
+    Copied(Box<PrivateCopy>),
 }
 
 impl Source {
@@ -97,7 +97,7 @@ pub(super) fn copied(path: &Path) -> Result<(Connection, Source), LogError> {
     // All of its files are open after the first read: nothing is left behind, however this process ends.
     conn.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
     copy.lose_names();
-    Ok((conn, Source::Copied(copy)))
+    Ok((conn, Source::Copied(Box::new(copy))))
 }
 
 /// The path as a URI by which SQLite takes no lock and makes no file.

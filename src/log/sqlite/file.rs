@@ -22,6 +22,7 @@ pub(super) fn is_there(path: &Path) -> Result<bool, OpenError> {
         None => Ok(false),
         Some(stamp) if stamp.folder => not("a folder"),
         Some(stamp) if !stamp.regular => not("a device, a pipe or a socket"),
+        Some(stamp) if stamp.names > 1 => not("a file with several names (hard links), each with a WAL of its own"),
         Some(stamp) if stamp.bytes == 0 => Ok(false),
         Some(_) => {
             // Without opening it, so that no file appears beside it. One that is open here was looked at when it was opened.

@@ -24,6 +24,8 @@ pub(super) struct Stamp {
     modified: (i64, i64),
     pub(super) regular: bool,
     pub(super) folder: bool,
+    /// How many names it has.
+    pub(super) names: u64,
 }
 
 /// The state of a file, or nothing where there is none.
@@ -36,6 +38,7 @@ pub(super) fn stamp(path: &Path) -> io::Result<Option<Stamp>> {
             modified: (meta.mtime(), meta.mtime_nsec()),
             regular: meta.is_file(),
             folder: meta.is_dir(),
+            names: meta.nlink(),
         })),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
         Err(error) => Err(error),
@@ -71,17 +74,25 @@ static OPEN: Mutex<BTreeMap<FileId, Open>> = Mutex::new(BTreeMap::new());
 #[derive(Default, Debug)]
 struct Open {
     times: usize,
-    /// Known once it was seen. As long as it is open nobody removes it but who puts another log in this one's place. All
-    /// connections of a process share what SQLite knows of it: one opened later would read the old WAL's index.
-    wal: Option<FileId>,
+    /// The WAL and the shared memory, known once they were seen. As long as they are open nobody removes them but who puts
+    /// another log in this one's place. All connections of a process share what SQLite knows of them: one opened later
+    /// would read the old WAL's index.
+    beside: [Option<FileId>; 2],
 }
 
 impl Open {
-    /// Whether the WAL that lies there is the one that is open.
-    fn has(&mut self, wal: Option<FileId>) -> bool {
-        self.wal = self.wal.or(wal);
-        self.wal == wal
+    /// Whether what lies beside the log is what is open.
+    fn has(&mut self, beside: [Option<FileId>; 2]) -> bool {
+        for (known, found) in self.beside.iter_mut().zip(beside) {
+            *known = known.or(found);
+        }
+        self.beside == beside
     }
+}
+
+/// What lies beside a log now.
+fn ids_beside(log: &Path) -> io::Result<[Option<FileId>; 2]> {
+    Ok([id_of(&beside(log, "-wal"))?, id_of(&beside(log, "-shm"))?])
 }
 
 fn open_files() -> MutexGuard<'static, BTreeMap<FileId, Open>> {
@@ -98,20 +109,20 @@ impl Held {
     pub(super) fn of(path: &Path) -> io::Result<Option<Self>> {
         let meta = fs::metadata(path)?;
         let file = (meta.dev(), meta.ino());
-        let wal = id_of(&beside(path, "-wal"))?;
+        let beside = ids_beside(path)?;
         let mut files = open_files();
         let open = files.entry(file).or_default();
-        if !open.has(wal) {
+        if !open.has(beside) {
             return Ok(None);
         }
         open.times += 1;
         Ok(Some(Self(file)))
     }
 
-    /// Whether the file still lies there, and its WAL beside it.
+    /// Whether the file still lies there, and its WAL and shared memory beside it.
     pub(super) fn is_at(&self, path: &Path) -> io::Result<bool> {
-        let (file, wal) = (id_of(path)?, id_of(&beside(path, "-wal"))?);
-        Ok(file == Some(self.0) && open_files().get_mut(&self.0).is_some_and(|open| open.has(wal)))
+        let (file, beside) = (id_of(path)?, ids_beside(path)?);
+        Ok(file == Some(self.0) && open_files().get_mut(&self.0).is_some_and(|open| open.has(beside)))
     }
 }
 

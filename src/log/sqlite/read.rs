@@ -260,6 +260,10 @@ impl<F> SqliteRecords<F> {
 
     /// Lets go of the file first: what this process knows of its WAL may be of one that is no longer there.
     fn reopen(&self) -> Result<(), LogError> {
+        // A call inside a call: the one around it goes on with what it has.
+        if Rc::strong_count(&self.conn.borrow()) > 1 {
+            return Err(LogError::Changed);
+        }
         self.conn.replace(Rc::new(Connection::open_in_memory()?));
         self.source.replace(Source::Lost);
         let (conn, source) = reading(&self.path)?;

@@ -71,10 +71,17 @@ impl<F: Fold> SqliteLog<F> {
         // What is left of the time is for writers that know of no gate.
         conn.busy_timeout(began.left()).map_err(LogError::from)?;
         let mut change = Change::begin(&conn, self.writing())?;
+        // Whoever had the lock, or this one while it waited for it, may have lost the log.
+        if self.moved()? {
+            return Err(LogError::Replaced.into());
+        }
         let store = self.store_now(&conn)?;
         let mut batch = Batch::new(SqliteRows::new(&conn, store)?, store, &mut tips)?;
         let value = write(&mut batch)?;
         let end = batch.end()?;
+        if self.moved()? {
+            return Err(LogError::Replaced.into());
+        }
         if let Err(error) = change.commit() {
             if matches!(error, AppendError::UnknownCommit(_)) {
                 self.poisoned.set(true);
@@ -85,6 +92,10 @@ impl<F: Fold> SqliteLog<F> {
         }
         drop(change);
         drop(pass);
+        // It went into files that nobody reads any more.
+        if self.moved()? {
+            return Err(LogError::Replaced.into());
+        }
         tips.keep(end);
         Ok(value)
     }
