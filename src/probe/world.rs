@@ -195,8 +195,10 @@ impl World {
             Ask::Path { path, chosen } => Ask::Path { path: texts.fill(&path), chosen },
             ask @ (Ask::Resume { .. } | Ask::Continue | Ask::New { .. }) => ask,
         };
+        // The turn of another driver may be in the file already, or not yet.
+        let uncounted = self.uncounted || self.meanwhile == Some(Meanwhile::Driver);
         let home = texts.fill(&self.home);
-        Ok(Built { place, home, own: texts.own, room: room.to_owned(), ask, uncounted: self.uncounted })
+        Ok(Built { place, home, own: texts.own, room: room.to_owned(), ask, uncounted })
     }
 }
 
