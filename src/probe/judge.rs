@@ -58,13 +58,15 @@ pub(super) struct Fate {
     pub(super) writes: Option<Writes>,
     /// The file that is read is gone afterwards.
     pub(super) source_lost: bool,
+    /// The agent deletes that file at its start: it may find it gone itself.
+    pub(super) races: bool,
     /// The codes of the findings, or what the agent said.
     pub(super) said: Vec<String>,
 }
 
 impl Fate {
     fn of(word: Word) -> Self {
-        Self { word, from: None, turns: None, writes: None, source_lost: false, said: Vec::new() }
+        Self { word, from: None, turns: None, writes: None, source_lost: false, races: false, said: Vec::new() }
     }
 
     /// In one line, for people.
@@ -90,6 +92,10 @@ impl Fate {
     pub(super) fn agrees(&self, seen: &Self, fork: bool) -> bool {
         let same_word = self.word == seen.word
             || (fork && [self.word, seen.word].iter().all(|word| matches!(word, Word::Empty | Word::Fresh)));
+        // Deleted at the start, before or after it was read.
+        if self.races && seen.source_lost && seen.word == Word::Refused {
+            return true;
+        }
         let same_turns = self.turns.is_none() || self.turns == seen.turns;
         let same_place = self.word != Word::Continues || self.writes.is_none() || self.writes == seen.writes;
         same_word && self.from == seen.from && same_turns && same_place && self.source_lost == seen.source_lost
@@ -115,6 +121,7 @@ pub(super) fn foretold(
     }
     // A quick run ends before a clean-up that comes later.
     fate.source_lost &= holds_ms >= BEYOND_CLEANUP_MS || rules.cleans == Cleaning::AtOnce;
+    fate.races = fate.source_lost && rules.cleans == Cleaning::AtOnce;
     let is_chosen = fate.said.iter().any(|code| code == "not_kept");
     if fate.writes == Some(Writes::Nowhere) && rules.unsaved_fails && !is_chosen {
         fate.word = Word::Unknown;
@@ -174,7 +181,7 @@ fn fate_of(
         Outcome::Unknown { .. } if said.iter().any(|code| code == "would_block" || code == "would_hang") => Word::Hangs,
         Outcome::Unknown { .. } => Word::Unknown,
     };
-    let Some(path) = found.path.as_ref().filter(|_| word == Word::Continues) else {
+    let Some(path) = found.path.as_ref().filter(|_| matches!(word, Word::Continues | Word::Empty)) else {
         return Ok(Fate { said, ..Fate::of(word) });
     };
     let keeping = rules.keeping(view, &built.place, path, fork)?;
@@ -192,12 +199,16 @@ fn fate_of(
     let is_lost = |detail: &str| detail.contains(IN_A_LONG_RUN) || detail.contains(AT_ITS_START);
     let source_lost = keeping.iter().any(|finding| finding.code == "retention" && is_lost(&finding.detail));
     said.extend(keeping.iter().map(|finding| finding.code.clone()));
+    if word == Word::Empty {
+        return Ok(Fate { source_lost, said, ..Fate::of(word) });
+    }
     Ok(Fate {
         word,
         from: tag_in(Path::new(path)),
         turns: found.transcript.as_ref().filter(|held| held.is_whole()).map(|held| held.reached),
         writes: Some(writes),
         source_lost,
+        races: false,
         said,
     })
 }
@@ -319,7 +330,7 @@ pub(super) fn seen(
     // Its own words; what is longer is its code, shown where it broke.
     let is_word = |line: &&str| line.len() <= 300 && !line.trim().is_empty();
     let said = ran.stderr.lines().filter(is_word).take(3).map(str::to_owned).collect();
-    Fate { word, from, turns, writes: Some(writes), source_lost, said }
+    Fate { word, from, turns, writes: Some(writes), source_lost, races: false, said }
 }
 
 /// The session id of the agent's own result.

@@ -87,14 +87,14 @@ fn is_swept(projects: &str, file: &str) -> bool {
     file.ends_with(".jsonl") && path::parent(file).and_then(path::parent) == Some(projects)
 }
 
-/// Where a period below one day means: nothing at all.
+/// Where a period of no days means: nothing at all.
 fn not_kept(rules: &Table, view: &mut dyn View, place: &Place) -> Result<Option<Finding>, SnapshotError> {
     if rules.cleans != Cleaning::AtOnce {
         return Ok(None);
     }
     for settings in settings(rules, place) {
-        if matches!(view.setting(&settings, PERIOD_SETTING)?, Seen::Is(..1)) {
-            let detail = format!("{PERIOD_SETTING} is below 1: this version of the CLI keeps no session");
+        if matches!(view.setting(&settings, PERIOD_SETTING)?, Seen::Is(0)) {
+            let detail = format!("{PERIOD_SETTING} is 0: this version of the CLI keeps no session");
             return Ok(Some(Finding::new("not_kept", detail).at(&settings).next("set it to a number of days")));
         }
     }
