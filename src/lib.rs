@@ -57,7 +57,7 @@
 //! | [`world`] | the doors: files, processes, clock, environment; beside them only the log's own storage touches a disk |
 //! | [`log`] | the append-only store: digests, chains, memo, verify, export, import |
 //! | [`provider`] | what each agent CLI does, as rules over a view |
-//! | [`chain`] | an agent's conversation: state, gate, preflight |
+//! | [`chain`] | an agent's conversation: state, gate, preflight; lease, spawn, relocation, sweep |
 //! | `probe` | the installed agent itself, asked whether the rules hold (feature `probe`) |
 //! | `cli` | words for people (feature `cli`) |
 //!

@@ -25,6 +25,12 @@ const MIXED: &[&str] = &["src/chain/", "src/registry/", "src/resume/"];
 
 /// The effectful files of the mixed folders, each with its reason.
 const EFFECTFUL: &[(&str, &str)] = &[
+    ("src/chain/actor.rs", "what a protocol runs over"),
+    ("src/chain/lease.rs", "takes and gives back a lease"),
+    ("src/chain/leftovers.rs", "settles and sweeps copies"),
+    ("src/chain/relocate.rs", "makes a copy"),
+    ("src/chain/segment.rs", "listens to a process"),
+    ("src/chain/spawn.rs", "the act that a verdict is about"),
     ("src/chain/ledger.rs", "reads the folds that a request needs from a log"),
     ("src/chain/observe.rs", "answers questions from the real disk"),
 ];

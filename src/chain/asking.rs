@@ -312,11 +312,8 @@ impl<'a> Asking<'a, '_> {
             Seen::Is(_) => return Ok(false),
             Seen::Unreadable(why) => return Err(Stop::Unknown(unreadable(&path, &why))),
         }
-        let Some(&means) = self.rules.means().first() else { return Ok(false) };
+        let Some(means) = self.means(same_dir) else { return Ok(false) };
         if means == Means::ByCopy {
-            if same_dir {
-                return Ok(false);
-            }
             self.destination_is_free(at.session.as_str())?;
         }
         if let Some(transcript) = &lookup.transcript
@@ -329,6 +326,15 @@ impl<'a> Asking<'a, '_> {
         }
         self.elsewhere = Some(Elsewhere { session: at.session.as_str().into(), path, means, place: place_of(at) });
         Ok(true)
+    }
+
+    /// The way to a session that lies elsewhere: the one that is asked for, else the provider's best. A copy within one
+    /// login would make two files of one id there.
+    fn means(&self, same_dir: bool) -> Option<Means> {
+        let possible = |means: &Means| *means != Means::ByCopy || !same_dir;
+        let mut ways = self.rules.means().iter().copied().filter(possible);
+        let asked = self.request.means.filter(|asked| ways.clone().any(|way| way == *asked));
+        asked.or_else(|| ways.next())
     }
 
     /// A copy needs a login's folder that does not have the id anywhere: a second file would hide or break the first.

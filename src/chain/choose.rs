@@ -217,6 +217,8 @@ impl Preflight<'_, '_> {
                 let text = format!("session {} is the largest conversation of this project", found.session);
                 self.asking.step("recovery", "another conversation of this project", true, text);
                 let fork = self.asking.request.fork;
+                // What a refusal of it would be remembered under.
+                self.asking.look(&found.session)?;
                 let mut answer =
                     self.resume(&found.session, &found.path, Route::Recovery, Means::InPlace, fork, &[])?;
                 answer.word = VerdictWord::Recover;

@@ -32,7 +32,7 @@ impl State {
 }
 
 impl Fold for State {
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     type Illegal = Illegal;
 
     fn empty(stream: &StreamName) -> Self {

@@ -9,14 +9,16 @@
 use std::collections::BTreeSet;
 
 use crate::chain::asking::{Asking, Stop, unreadable};
+use crate::chain::driver::{self, Driver};
+use crate::chain::reconcile;
 use crate::chain::request::{Ledger, Request};
-use crate::chain::state::{AgentState, Placed};
+use crate::chain::state::Placed;
 use crate::chain::sweep;
 use crate::chain::verdict::{Basis, Confidence, ConversationAt, Receipt, Step, TranscriptAt, Verdict};
 use crate::event::{Means, Route, VerdictWord};
 use crate::id::{Frontier, StreamName};
 use crate::provider::{Finding, Launch, Place};
-use crate::snapshot::{Ask, Life, NodeKind, Process, Recorder, Seen, SnapshotError, View};
+use crate::snapshot::{Ask, NodeKind, Recorder, Seen, SnapshotError, View};
 
 /// Answers what the next spawn will do.
 ///
@@ -45,6 +47,7 @@ use crate::snapshot::{Ask, Life, NodeKind, Process, Recorder, Seen, SnapshotErro
 /// ```
 pub fn preflight(ledger: &Ledger, request: &Request, view: &mut dyn View) -> Result<Receipt, SnapshotError> {
     let mut recorder = Recorder::new(view);
+    let ledger = &*reconcile::virtually(ledger, request, &mut recorder)?;
     let (mut verdict, mut lookup) = decide(ledger, request, &mut recorder, None)?;
     // A rejection may have been remembered under the snapshot as a whole: then it holds for this very one.
     let digest = recorder.snapshot().digest();
@@ -282,53 +285,14 @@ impl<'a> Preflight<'a, '_> {
     /// Check 2: another live driver.
     fn lease(&mut self) -> Result<(), Stop> {
         let Some(agent) = self.asking.ledger.agent.as_ref() else { return Ok(()) };
-        let ours = self.asking.request.lease.is_some_and(|epoch| epoch == agent.lease.epoch);
-        if let Some(holder) = agent.lease.holder.as_ref().filter(|_| !ours) {
-            let process = Process {
-                pid: holder.pid,
-                started: Some(holder.started),
-                host: Some(holder.host.clone()),
-                boot: Some(holder.boot.clone()),
-                pid_ns: Some(holder.pid_ns),
-            };
-            let life = self.asking.view.life(&process)?;
-            if life != Life::Dead {
-                let words = if life == Life::Alive { "lives" } else { "cannot be judged dead from here" };
-                return Err(self.held(&format!("its holder, process {} on {}, {words}", holder.pid, holder.host)));
-            }
-        }
-        if let Some(pid) = self.live_child(agent, ours)? {
-            return Err(self.held(&format!("process {pid}, which a driver launched, still runs")));
-        }
-        let detail = match (&agent.lease.holder, ours) {
-            (_, true) => format!("epoch {} is the caller's own", agent.lease.epoch),
-            (Some(_), false) => "the holder and what it launched are dead; it can be reclaimed".into(),
-            (None, false) => "nobody holds it".into(),
+        let detail = match driver::driver(agent, self.asking.request.lease, None, self.asking.view)? {
+            Driver::Held { why } => return Err(self.held(&why)),
+            Driver::Ours => format!("epoch {} is the caller's own", agent.lease.epoch),
+            Driver::Dead => "the holder and what it launched are dead; it can be reclaimed".into(),
+            Driver::Nobody => "nobody holds it".into(),
         };
         self.asking.step("lease", "the agent's lease", true, detail);
         Ok(())
-    }
-
-    /// A process of an open segment that lives: its driver may be dead, the conversation is not.
-    fn live_child(&mut self, agent: &AgentState, ours: bool) -> Result<Option<u32>, Stop> {
-        for segment in agent.open.values() {
-            let Some((pid, started)) = segment.process else { continue };
-            // Its pid means something only where it was launched, whoever holds the lease now.
-            let launcher = segment.launcher.as_ref();
-            let process = Process {
-                pid,
-                started: Some(started),
-                host: launcher.map(|launcher| launcher.host.clone()),
-                boot: launcher.map(|launcher| launcher.boot.clone()),
-                pid_ns: launcher.map(|launcher| launcher.pid_ns),
-            };
-            match self.asking.view.life(&process)? {
-                Life::Alive => return Ok(Some(pid)),
-                Life::Unknown if !ours => return Ok(Some(pid)),
-                Life::Unknown | Life::Dead => {}
-            }
-        }
-        Ok(None)
     }
 
     fn held(&mut self, why: &str) -> Stop {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::chain::state::AgentState;
-use crate::event::HookAnnounced;
+use crate::event::{HookAnnounced, Means};
 use crate::id::{AgentId, Epoch, Frontier, IdentityKey, ProviderName};
 use crate::provider::{ConfigDir, KnownRules};
 use crate::snapshot::Depth;
@@ -45,6 +45,9 @@ pub struct Request {
     /// The caller asks for a fork.
     #[serde(default)]
     pub fork: bool,
+    /// Which way a session that lies elsewhere is to be reached, where the provider has several; else its best.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub means: Option<Means>,
     /// The caller tells the CLI to continue without naming an id.
     #[serde(default)]
     pub continue_newest: bool,
@@ -78,6 +81,7 @@ impl Request {
             identity: None,
             resume_flag: None,
             fork: false,
+            means: None,
             continue_newest: false,
             also: Vec::new(),
             depth: Depth::Windows,

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::chain::illegal::Illegal;
 use crate::event::{AgentEvent, FileFacts, Holder, How, Location, Means, Origin, Settle};
-use crate::id::{AgentId, Digest, Epoch, PathText, ProviderName, SegmentId, SessionId, Token};
+use crate::id::{AgentId, Digest, Epoch, IdentityKey, PathText, ProviderName, SegmentId, SessionId, Token};
 
 /// The lease as the log knows it.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -31,6 +31,10 @@ pub struct Segment {
     pub cwd: PathText,
     /// The login's folder.
     pub config_dir: PathText,
+    /// Who was signed in there.
+    pub identity: Option<IdentityKey>,
+    /// Whose CLI.
+    pub provider: ProviderName,
     /// What was asked.
     pub how: How,
     /// Which way.
@@ -162,6 +166,8 @@ impl AgentState {
                 let segment = Segment {
                     cwd: body.cwd.clone(),
                     config_dir: body.config_dir.clone(),
+                    identity: body.identity.clone(),
+                    provider: body.provider.clone(),
                     how: body.how,
                     means: body.means,
                     session: body.session.clone(),
@@ -222,16 +228,27 @@ impl AgentState {
                 self.copy(&body.token, CopyStage::Pending, "intended")?;
                 self.copies.remove(&body.token);
             }
-            AgentEvent::SettleIntended(body) => {
-                self.copy(&body.token, CopyStage::Visible, "visible")?.stage = CopyStage::Settling(body.how);
-            }
+            AgentEvent::SettleIntended(body) => match self.copies.get_mut(&body.token) {
+                // Its end can be decided anew: one that was to go is kept where it was continued meanwhile.
+                Some(copy) if copy.stage == CopyStage::Visible || body.how == Settle::Unmark => {
+                    copy.stage = CopyStage::Settling(body.how);
+                }
+                Some(_) | None => {
+                    return Err(Illegal::NoSuchCopy { token: body.token.clone(), needed: "visible" });
+                }
+            },
             AgentEvent::CopyRemoved(body) => {
                 self.copy(&body.token, CopyStage::Settling(Settle::Remove), "about to be removed")?;
                 self.copies.remove(&body.token);
             }
             AgentEvent::CopyUnmarked(body) => {
-                self.copy(&body.token, CopyStage::Settling(Settle::Unmark), "about to be unmarked")?;
-                self.copies.remove(&body.token);
+                // Also what was to be removed: somebody had continued it by then, and it stays.
+                match self.copies.get(&body.token).map(|copy| copy.stage) {
+                    Some(CopyStage::Settling(_)) => self.copies.remove(&body.token),
+                    Some(CopyStage::Pending | CopyStage::Visible) | None => {
+                        return Err(Illegal::NoSuchCopy { token: body.token.clone(), needed: "being settled" });
+                    }
+                };
             }
             AgentEvent::SweepIntended(body) => {
                 if let Some(token) = body.tokens.iter().find(|token| !self.copies.contains_key(*token)) {
@@ -590,7 +607,8 @@ mod tests {
         assert!(when(&state, "settle_intended", json!({"token": "t", "how": "remove"})).is_err());
         let visible = when(&state, "relocated", json!({"token": "t", "file": file(8)})).unwrap();
         let settling = when(&visible, "settle_intended", json!({"token": "t", "how": "remove"})).unwrap();
-        assert!(when(&settling, "copy_unmarked", json!({"token": "t"})).is_err(), "it was to be removed");
+        assert!(when(&visible, "copy_unmarked", json!({"token": "t"})).is_err(), "its end was not decided");
+        assert!(when(&settling, "copy_unmarked", json!({"token": "t"})).unwrap().copies.is_empty(), "it was continued");
         assert!(when(&settling, "copy_removed", json!({"token": "t"})).unwrap().copies.is_empty());
         assert!(matches!(when(&visible, "swept", json!({"tokens": ["t"], "temps": []})), Err(Illegal::NoSweep)));
         let sweeping = when(&visible, "sweep_intended", json!({"tokens": ["t"], "temps": []})).unwrap();

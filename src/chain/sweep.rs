@@ -6,7 +6,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::chain::state::{AgentState, Copy};
+use crate::chain::state::{AgentState, Copy, CopyStage};
+use crate::event::Settle;
 use crate::id::{AgentId, Token};
 use crate::snapshot::{Ask, NodeKind, Seen, SnapshotError, View};
 
@@ -28,7 +29,12 @@ pub fn removable(agent: &AgentId, state: &AgentState, view: &mut dyn View) -> Re
     Ok(paths)
 }
 
-fn is_removable(
+/// Whether a sweep would remove this copy: the predicate of the preflight and of the act.
+///
+/// # Errors
+///
+/// The view's [`SnapshotError`].
+pub fn is_removable(
     agent: &AgentId,
     token: &Token,
     copy: &Copy,
@@ -36,6 +42,10 @@ fn is_removable(
     view: &mut dyn View,
 ) -> Result<bool, SnapshotError> {
     let path = copy.destination.as_str();
+    // It was decided that it stays.
+    if copy.stage == CopyStage::Settling(Settle::Unmark) {
+        return Ok(false);
+    }
     if state.head.as_ref().and_then(|head| head.at.path.as_ref()) == Some(&copy.destination) {
         return Ok(false);
     }
@@ -43,7 +53,11 @@ fn is_removable(
     if node.kind != NodeKind::File || node.bytes != copy.file.bytes {
         return Ok(false);
     }
-    Ok(is_ours(agent, token, copy, view)? && view.tail(path, copy.file.bytes)? == Seen::Is(copy.file.tail))
+    if !is_ours(agent, token, copy, view)? || view.tail(path, copy.file.bytes)? != Seen::Is(copy.file.tail) {
+        return Ok(false);
+    }
+    // Two markers, one copy: whose it is cannot be told, so nobody takes it from the other.
+    Ok(foreign_marker(path, Some((agent, state)), view)? == Seen::Absent)
 }
 
 /// Whether the marker of a logged copy still says what the log says.

@@ -140,10 +140,67 @@ pub struct Receipt {
     snapshot: Snapshot,
 }
 
+/// What a spawn is held to: the plan of a receipt and where the log was, without the observations. It can be read back from
+/// what `preflight --json` printed; one that was made up only ever leads to drift, since a spawn decides anew and compares.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Expected {
+    /// Where each stream was that was asked; nothing without a log.
+    pub streams: Option<Vec<Frontier>>,
+    /// The answer.
+    pub verdict: Verdict,
+}
+
+/// Why a text is no printed receipt.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExpectedError {
+    /// It is not what `preflight --json` prints.
+    #[error("it is not what `preflight --json` prints")]
+    Json(#[from] serde_json::Error),
+    /// It was printed by a version that says more than this one understands.
+    #[error("its schema is {found}; this version reads {SCHEMA}")]
+    Schema {
+        /// Its schema.
+        found: u64,
+    },
+}
+
+/// The version of the printed form.
+const SCHEMA: u64 = 1;
+
+/// What stands in the printed form beside the verdict and its basis.
+const BESIDE: [&str; 4] = ["schema", "duration_us", "recorded", "observations"];
+
+impl Expected {
+    /// Reads what `preflight --json` printed.
+    ///
+    /// # Errors
+    ///
+    /// [`ExpectedError`]
+    pub fn parse(bytes: &[u8]) -> Result<Self, ExpectedError> {
+        let mut fields: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(bytes)?;
+        let found = fields.get("schema").and_then(serde_json::Value::as_u64).unwrap_or(0);
+        if found != SCHEMA {
+            return Err(ExpectedError::Schema { found });
+        }
+        for name in BESIDE {
+            fields.remove(name);
+        }
+        let basis: Basis = serde_json::from_value(fields.remove("basis").unwrap_or_default())?;
+        Ok(Self { streams: basis.streams, verdict: serde_json::from_value(fields.into())? })
+    }
+}
+
+impl From<&Receipt> for Expected {
+    fn from(receipt: &Receipt) -> Self {
+        Self { streams: receipt.basis.streams.clone(), verdict: receipt.verdict.clone() }
+    }
+}
+
 /// What `--json` prints of a receipt, minus the time it took.
 #[derive(Serialize)]
 struct Printed<'a> {
-    schema: u32,
+    schema: u64,
     #[serde(flatten)]
     verdict: &'a Verdict,
     basis: &'a Basis,
@@ -191,6 +248,6 @@ impl Receipt {
     ///
     /// Those of `serde_json`; a receipt holds only texts, integers and digests, so there are none in practice.
     pub fn to_json(&self) -> Result<serde_json::Value, serde_json::Error> {
-        serde_json::to_value(Printed { schema: 1, verdict: &self.verdict, basis: &self.basis })
+        serde_json::to_value(Printed { schema: SCHEMA, verdict: &self.verdict, basis: &self.basis })
     }
 }

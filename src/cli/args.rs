@@ -42,13 +42,15 @@ pub(super) enum When {
     Never,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 resume or success, 1 error, 2 usage, 10 recover, 11 fresh, 12 busy, 14 unknown, \
+const EXIT_CODES: &str = "Exit codes: 0 resume or success, 1 error, 2 usage, 10 recover, 11 fresh, 12 busy, 14 unknown, 15 drift, \
     20 a probe differs, 65 the log is corrupt or not one, 75 the log is busy: try again.";
 
 #[derive(Subcommand, Debug)]
 pub(super) enum Command {
     /// Say what the next spawn will do to a conversation; changes nothing
     Preflight(Preflight),
+    /// Start an agent's CLI: what `preflight` said is what happens, written down as it happens
+    Spawn(Spawn),
     /// Adopt an existing conversation as an agent's
     Bind(Bind),
     /// List the events of the log
@@ -179,6 +181,9 @@ pub(super) struct Question {
     /// A fork is asked for
     #[arg(long)]
     pub(super) fork: bool,
+    /// Which way a session that lies elsewhere is reached, where the agent has several: by_path or by_copy
+    #[arg(long, value_name = "MEANS", value_parser = ["by_path", "by_copy"])]
+    pub(super) means: Option<String>,
     /// Replace a leading ~ of paths by the home directory (agents do not)
     #[arg(long)]
     pub(super) expand_home: bool,
@@ -205,6 +210,33 @@ pub(super) struct Preflight {
     pub(super) exit_zero: bool,
     #[command(flatten)]
     pub(super) writing: Writing,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct Spawn {
+    #[command(flatten)]
+    pub(super) question: Question,
+    /// What `preflight --json` printed: anything else than that is drift (15), and nothing is started
+    #[arg(long, value_name = "FILE")]
+    pub(super) receipt: Option<PathBuf>,
+    /// Write what happened to this file as JSON; else a line on stderr
+    #[arg(long, value_name = "FILE")]
+    pub(super) report: Option<PathBuf>,
+    /// When the agent refuses the session: recover (another of this project, else a new one) or stop; without a receipt:
+    /// recover
+    #[arg(long, value_name = "WHAT", value_parser = ["recover", "stop"])]
+    pub(super) on_reject: Option<String>,
+    /// Start it although it cannot be told what will happen
+    #[arg(long)]
+    pub(super) anyway: bool,
+    /// Where a person sees it
+    #[arg(long, value_name = "PANE")]
+    pub(super) pane: Option<String>,
+    #[command(flatten)]
+    pub(super) writing: Writing,
+    /// The agent's program and its arguments; what resumes is added before the first -- of it, else at its end
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(super) command: Vec<String>,
 }
 
 #[derive(Args, Debug)]

@@ -6,16 +6,14 @@ use std::time::Instant;
 use serde_json::json;
 
 use crate::chain::observe::RealView;
-use crate::chain::{Ledger, Receipt, Request, bind::bind as bind_events, ledger, preflight as decide};
+use crate::chain::{Ledger, Receipt, Request, bind::bind as bind_events, ledger, place, preflight as decide};
 use crate::cli::args::{Bind, Preflight};
 use crate::cli::error::{Failure, exit};
 use crate::cli::output::{Output, code_of};
 use crate::cli::{question, store};
-use crate::event::{Event, FileFacts, Location, VerdictGiven, VerdictWord};
-use crate::id::{AgentId, PathText, SessionId, StreamName};
+use crate::event::{Event, Location, VerdictGiven, VerdictWord};
+use crate::id::{AgentId, SessionId, StreamName};
 use crate::log::{Append, Entry, Expectation, Log as _};
-use crate::provider::{ConfigDir, Place};
-use crate::snapshot::{Ask, Seen};
 use crate::world::{clock, process};
 
 /// Asks, prints, and gives the verdict's exit code.
@@ -165,42 +163,12 @@ fn location(receipt: &Receipt, request: &Request, session: &str) -> Result<Locat
         };
         return Err(Failure::new("not_resumable", code, text).next("see `throughline preflight` for the steps"));
     };
-    let wrong = |error: crate::id::IdError| Failure::of("path", exit::ERROR, &error);
-    let mut view = real_view()?;
-    let place = Place {
-        config_dir: request.config_dir.clone().unwrap_or(ConfigDir::Named(String::new())),
-        cwd: request.cwd.clone(),
+    let Some(rules) = request.rules.find(request.provider.family(), request.provider_version.as_deref()) else {
+        return Err(Failure::new("provider", exit::ERROR, format!("there are no rules for {}", request.provider)));
     };
-    let rules = request.rules.find(request.provider.family(), request.provider_version.as_deref());
-    let told = |error: crate::snapshot::SnapshotError| Failure::of("snapshot", exit::ERROR, &error);
-    let config_dir = match (&place.config_dir, rules) {
-        (ConfigDir::Ambient { .. }, Some(rules)) => rules.config_root(&place),
-        (ConfigDir::Ambient { home }, None) => home.clone(),
-        (ConfigDir::Named(text), _) => text.clone(),
-    };
-    let identity = match (&request.identity, rules) {
-        (Some(identity), _) => Some(identity.clone()),
-        (None, Some(rules)) => rules.identity(&mut view, &place).map_err(told)?.is(),
-        (None, None) => None,
-    };
-    let node = view.node(&at.path, true).map_err(told)?;
-    let file = match node {
-        Seen::Is(node) => view.tail(&at.path, node.bytes).map_err(told)?.is().map(|tail| FileFacts {
-            bytes: node.bytes,
-            tail,
-            whole: None,
-        }),
-        Seen::Absent | Seen::Unreadable(_) => None,
-    };
-    Ok(Location {
-        session: SessionId::parse(session.trim()).map_err(wrong)?,
-        config_dir: PathText::parse(config_dir).map_err(wrong)?,
-        identity,
-        provider: request.provider.clone(),
-        cwd: PathText::parse(request.cwd.as_str()).map_err(wrong)?,
-        path: Some(PathText::parse(at.path.as_str()).map_err(wrong)?),
-        file,
-    })
+    let wrong = |error: &(dyn std::error::Error + 'static)| Failure::of("path", exit::ERROR, error);
+    let session = SessionId::parse(session.trim()).map_err(|error| wrong(&error))?;
+    place::location(request, rules, &mut real_view()?, &session, Some(&at.path)).map_err(|error| wrong(&error))
 }
 
 fn plan(uid: &AgentId, events: &[Event], output: &Output) -> Result<u8, Failure> {

@@ -11,6 +11,7 @@ pub(super) mod exit {
     pub(in crate::cli) const FRESH: u8 = 11;
     pub(in crate::cli) const BUSY: u8 = 12;
     pub(in crate::cli) const UNKNOWN: u8 = 14;
+    pub(in crate::cli) const DRIFT: u8 = 15;
     #[cfg(feature = "probe")]
     pub(in crate::cli) const FINDINGS: u8 = 20;
     pub(in crate::cli) const CORRUPT: u8 = 65;

@@ -16,6 +16,7 @@ mod output;
 mod probe;
 mod question;
 mod showing;
+mod spawn;
 mod store;
 mod walk;
 
@@ -30,7 +31,7 @@ use self::output::Output;
 
 /// Runs the command and gives its exit code. Prints; never panics.
 ///
-/// Exit codes: 0 resume or success · 1 error · 2 usage · 10 recover · 11 fresh · 12 busy · 14 unknown · 20 a probe differs ·
+/// Exit codes: 0 resume or success · 1 error · 2 usage · 10 recover · 11 fresh · 12 busy · 14 unknown · 15 drift · 20 a probe differs ·
 /// 65 corrupt log · 75 busy log, try again.
 #[must_use]
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
@@ -50,6 +51,7 @@ fn dispatch(cli: &Cli, output: &Output) -> Result<u8, Failure> {
     let log = cli.log.as_deref();
     match &cli.command {
         Command::Preflight(args) => ask::preflight(args, log, output),
+        Command::Spawn(args) => spawn::spawn(args, log, output),
         Command::Bind(args) => ask::bind(args, log, output),
         Command::Log(args) => listing::log(args, log, output),
         Command::Show(args) => showing::show(args, log, output),

@@ -8,6 +8,7 @@ use crate::cli::args::{Question, Tables};
 use crate::cli::error::{Failure, chain_of, exit};
 use crate::cli::installed;
 use crate::cli::output::Output;
+use crate::event::Means;
 use crate::id::{AgentId, Epoch, IdentityKey, ProviderName};
 use crate::provider::{self, ConfigDir, KnownRules};
 use crate::snapshot::Depth;
@@ -46,6 +47,8 @@ pub(super) fn request(question: &Question, output: &Output) -> Result<Request, F
     request.history.clone_from(&question.history);
     request.resume_flag.clone_from(&question.resume_flag);
     request.fork = question.fork;
+    request.means =
+        question.means.as_deref().and_then(|word| Means::ALL.iter().find(|means| means.word() == word).copied());
     request.lease = question.lease.map(Epoch);
     request.depth = if question.deep { Depth::Whole } else { Depth::Windows };
     request.agent = question.agent.as_deref().map(AgentId::parse).transpose().map_err(usage)?;

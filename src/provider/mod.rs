@@ -12,7 +12,9 @@ pub mod source;
 
 pub use self::finding::Finding;
 pub use self::known::{KnownRules, RulesError};
-pub use self::rule::{ConfigDir, FoundBy, Launch, LaunchAsk, Lookup, Outcome, Place, Provider, Scanned};
+pub use self::rule::{
+    ConfigDir, FoundBy, Launch, LaunchAsk, Lookup, Outcome, Output, Place, Provider, Report, Scanned,
+};
 
 /// The rules for a provider, for the version that is asked for or the nearest known one.
 ///

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::event::Means;
 use crate::id::IdentityKey;
 use crate::provider::finding::Finding;
-use crate::snapshot::{Depth, Owner, Seen, SnapshotError, Transcript, View};
+use crate::snapshot::{Depth, Format, Owner, Seen, SnapshotError, Transcript, View};
 
 /// A login's folder as the child process will get it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -123,6 +123,40 @@ pub struct Launch {
     pub mints: bool,
 }
 
+/// Which of a process's outputs a line came from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Output {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// What a line of a process's output says of its session. No text of the conversation.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Report {
+    /// It names its session. Early, that may be a mere echo of what was asked for.
+    Named {
+        /// The id.
+        session: String,
+    },
+    /// A turn ended well: the session is what the process says.
+    Turn {
+        /// The id.
+        session: String,
+    },
+    /// A turn failed, for a reason that says nothing of the session.
+    Failed {
+        /// The provider's words.
+        why: String,
+    },
+    /// It refuses the session that it was asked for.
+    Refused {
+        /// The provider's words.
+        why: String,
+    },
+}
+
 /// The rules of one agent CLI in one version range. Every method is pure over its view.
 ///
 /// # Errors
@@ -132,6 +166,9 @@ pub struct Launch {
 pub trait Provider: std::fmt::Debug + Send + Sync {
     /// The provider's name.
     fn name(&self) -> &'static str;
+
+    /// How its transcripts are written.
+    fn format(&self) -> Format;
 
     /// The version whose rules these are.
     fn version(&self) -> &str;
@@ -213,4 +250,13 @@ pub trait Provider: std::fmt::Debug + Send + Sync {
 
     /// The process to start.
     fn launch(&self, place: &Place, ask: &LaunchAsk<'_>) -> Launch;
+
+    /// The arguments that give a new session, or a fork, this id.
+    fn minting(&self, id: &str) -> Vec<String>;
+
+    /// Whether a process with these arguments says on stdout what becomes of its session.
+    fn tells(&self, argv: &[String]) -> bool;
+
+    /// What a line of its output says. Nothing for most lines.
+    fn report(&self, line: &[u8], from: Output) -> Option<Report>;
 }

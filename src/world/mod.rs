@@ -7,6 +7,8 @@
 //!
 //! | door | to |
 //! |---|---|
+//! | [`doors`] | what a protocol can do: the trait that the real machine and a simulated one implement |
+//! | [`real`] | the same doors, of this machine |
 //! | [`files`] | what lies at a path, names in directories, bytes of regular files |
 //! | [`worktrees`] | git's own files that say which worktrees a repository has |
 //! | [`process`] | who runs, since when; who we are |
@@ -18,10 +20,14 @@
 //! Doors that only look are plain functions over the real machine, since decisions never see them: they see the *answers*
 //! ([`crate::snapshot`]).
 
+mod act;
 pub mod clock;
+pub mod doors;
 pub mod environment;
 pub mod files;
+mod launch;
 pub mod process;
+pub mod real;
 pub mod stdout;
 pub mod worktrees;
 pub mod write;

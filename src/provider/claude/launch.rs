@@ -12,6 +12,7 @@ pub const CONFIG_DIR_VARIABLE: &str = "CLAUDE_CONFIG_DIR";
 /// The flag that resumes a session.
 pub(super) const RESUME: &str = "--resume";
 const FORK: &str = "--fork-session";
+const CHOSEN: &str = "--session-id";
 
 /// The process to start. A plain resume keeps its id; a new session and a fork take one of our choice (`--session-id`).
 ///
@@ -33,6 +34,11 @@ pub(super) fn launch(place: &Place, ask: &LaunchAsk<'_>) -> Launch {
         env: BTreeMap::from([(CONFIG_DIR_VARIABLE.to_owned(), config_dir)]),
         mints,
     }
+}
+
+/// The arguments that give a new session, or a fork, this id.
+pub(super) fn minting(id: &str) -> Vec<String> {
+    vec![CHOSEN.to_owned(), id.to_owned()]
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@
 //!
 //! The files: `table` what differs by version · `path` texts of paths · `reader` and `record` the scanner · `history` the
 //! walk · `lookup` which file is found · `listing` what else lies in the folder · `keep` whether it lasts · `about` what a
-//! transcript's counts say · `identity`, `registry` the CLI's own small files · `launch` the process. None of them touches a
-//! disk.
+//! transcript's counts say · `identity`, `registry` the CLI's own small files · `launch` the process · `report` what it says.
+//! None of them touches a disk.
 
 mod about;
 mod history;
@@ -20,6 +20,7 @@ mod path;
 mod reader;
 mod record;
 mod registry;
+mod report;
 mod table;
 
 use std::collections::BTreeSet;
@@ -38,7 +39,7 @@ pub use self::table::{Cleaning, Origin, Table, Times, is_observed, observed_vers
 use crate::event::Means;
 use crate::id::IdentityKey;
 use crate::provider::finding::Finding;
-use crate::provider::rule::{Launch, LaunchAsk, Lookup, Place, Provider, Scanned};
+use crate::provider::rule::{Launch, LaunchAsk, Lookup, Output, Place, Provider, Report, Scanned};
 use crate::snapshot::{Ask, Depth, Format, Owner, Seen, SnapshotError, View};
 
 /// The rules for a version: its own, else those of the nearest older one that was observed, else the oldest. Without a
@@ -56,6 +57,10 @@ pub fn rules(version: Option<&str>) -> &'static dyn Provider {
 impl Provider for Table {
     fn name(&self) -> &'static str {
         "claude"
+    }
+
+    fn format(&self) -> Format {
+        Format::Claude
     }
 
     fn version(&self) -> &str {
@@ -160,5 +165,17 @@ impl Provider for Table {
 
     fn launch(&self, place: &Place, ask: &LaunchAsk<'_>) -> Launch {
         launch::launch(place, ask)
+    }
+
+    fn minting(&self, id: &str) -> Vec<String> {
+        launch::minting(id)
+    }
+
+    fn tells(&self, argv: &[String]) -> bool {
+        report::tells(argv)
+    }
+
+    fn report(&self, line: &[u8], from: Output) -> Option<Report> {
+        report::report(line, from)
     }
 }
