@@ -58,6 +58,7 @@
 //! | [`log`] | the append-only store: digests, chains, memo, verify, export, import |
 //! | [`provider`] | what each agent CLI does, as rules over a view |
 //! | [`chain`] | an agent's conversation: state, gate, preflight; lease, spawn, relocation, sweep |
+//! | `sim` | the protocols on a machine that can break, every order and every death explored (feature `sim`) |
 //! | `probe` | the installed agent itself, asked whether the rules hold (feature `probe`) |
 //! | `cli` | words for people (feature `cli`) |
 //!
@@ -79,5 +80,7 @@ pub mod log;
 #[cfg(feature = "probe")]
 pub mod probe;
 pub mod provider;
+#[cfg(feature = "sim")]
+pub mod sim;
 pub mod snapshot;
 pub mod world;

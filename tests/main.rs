@@ -16,4 +16,6 @@ mod preflight;
 #[cfg(feature = "probe")]
 mod probe;
 mod refusals;
+#[cfg(feature = "sim")]
+mod sim;
 mod support;

@@ -10,7 +10,7 @@ use crate::chain::driver::{Driver, driver};
 use crate::chain::request::{Ledger, Request};
 use crate::chain::verdict::Expected;
 use crate::chain::{ledger, reconcile};
-use crate::event::{Event, LeaseEnded, LeaseTaken};
+use crate::event::{AgentEvent, Event, LeaseEnded, LeaseTaken};
 use crate::id::{AgentId, Epoch, Frontier, StreamName};
 use crate::log::{AppendError, Entry, Expectation};
 
@@ -168,7 +168,15 @@ fn try_once(
         }
         events.push(LeaseTaken { epoch, holder: own }.into());
     }
-    events.extend(reconcile::pending(&agent, request, epoch, actor.view)?.into_iter().map(Event::from));
+    for event in reconcile::pending(&agent, request, epoch, actor.view)? {
+        if let AgentEvent::ChainHeadMoved(moved) = &event
+            && let Some(path) = &moved.to.path
+        {
+            // What the log calls proved must outlast a power cut.
+            actor.doors.sync_file(path.as_str())?;
+        }
+        events.push(event.into());
+    }
     let mut entries = Vec::new();
     for frontier in ledger.streams.iter().flatten() {
         let is_own = frontier.stream == StreamName::Agent(uid.clone());

@@ -8,13 +8,13 @@
 
 use crate::chain::actor::{ActError, Actor, Driven};
 use crate::chain::names::{CopyNames, names};
-use crate::chain::relocate::marker_digest;
+use crate::chain::relocate::{gone, marker_of};
 use crate::chain::state::{AgentState, Copy, CopyStage};
 use crate::chain::sweep::is_removable;
 use crate::event::{CopyRemoved, CopyUnmarked, Event, Left, Settle, SettleIntended, SweepIntended, Swept};
-use crate::id::{PathText, Token};
-use crate::snapshot::{Ask, Seen};
-use crate::world::doors::{DoorError, DoorKind};
+use crate::id::{AgentId, PathText, Token};
+use crate::snapshot::Seen;
+use crate::world::doors::DoorKind;
 
 /// What a sweep did.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -31,6 +31,8 @@ enum End {
     Gone,
     /// It is not what was logged: somebody's conversation.
     Live(&'static str),
+    /// That cannot be told: it stays in the log for the next sweep.
+    Untold(String),
 }
 
 /// Removes the leftovers of dead spawns, as far as they are still what was logged.
@@ -60,13 +62,14 @@ pub fn sweep(actor: &mut Actor<'_>, driven: &Driven, state: &AgentState) -> Resu
     for (token, copy) in going {
         match discard(actor, driven, state, token, copy)? {
             End::Gone => {
-                forget(actor, &names(copy.destination.as_str(), &uid, token))?;
+                forget(actor, &uid, token, &names(copy.destination.as_str(), &uid, token))?;
                 report.removed.push(token.clone());
             }
             End::Live(why) => {
                 report.left.push(Left { path: copy.destination.clone(), why: why.into() });
                 live.push((token, copy));
             }
+            End::Untold(why) => report.left.push(Left { path: copy.destination.clone(), why }),
         }
     }
     let (tokens, left) = (report.removed.clone(), report.left.clone());
@@ -93,12 +96,13 @@ pub fn settle(actor: &mut Actor<'_>, driven: &Driven, state: &AgentState, token:
     }
     match discard(actor, driven, state, token, copy)? {
         End::Gone => {
-            forget(actor, &names(copy.destination.as_str(), &driven.uid, token))?;
+            forget(actor, &driven.uid, token, &names(copy.destination.as_str(), &driven.uid, token))?;
             let removed = CopyRemoved { token: token.clone(), epoch: driven.epoch };
             actor.record(&driven.uid, vec![removed.into()])?;
             Ok(())
         }
         End::Live(_) => keep(actor, driven, token, copy),
+        End::Untold(_) => Ok(()),
     }
 }
 
@@ -111,15 +115,17 @@ fn keep(actor: &mut Actor<'_>, driven: &Driven, token: &Token, copy: &Copy) -> R
 }
 
 fn unmark(actor: &mut Actor<'_>, driven: &Driven, token: &Token, copy: &Copy) -> Result<(), ActError> {
-    forget(actor, &names(copy.destination.as_str(), &driven.uid, token))?;
+    forget(actor, &driven.uid, token, &names(copy.destination.as_str(), &driven.uid, token))?;
     let unmarked = CopyUnmarked { token: token.clone(), epoch: driven.epoch };
     actor.record(&driven.uid, vec![unmarked.into()])?;
     Ok(())
 }
 
-/// Removes the marker, durably. What it stood beside is gone durably by then, or it stays.
-fn forget(actor: &mut Actor<'_>, names: &CopyNames) -> Result<(), ActError> {
-    gone(actor.doors.remove(&names.marker))?;
+/// Removes the marker, durably, where it is this copy's. What it stood beside is gone durably by then, or it stays.
+fn forget(actor: &mut Actor<'_>, uid: &AgentId, token: &Token, names: &CopyNames) -> Result<(), ActError> {
+    if marker_of(actor, uid, token, names)?.is_some() {
+        gone(actor.doors.remove(&names.marker))?;
+    }
     gone(actor.doors.sync_dir(&names.dir))?;
     Ok(())
 }
@@ -133,18 +139,22 @@ fn discard(
     copy: &Copy,
 ) -> Result<End, ActError> {
     let names = names(copy.destination.as_str(), &driven.uid, token);
-    // Half a copy, or a second name of it: nobody looks for it, and it bears our token.
+    // Half a copy, or half a marker: nobody looks for it, and it bears our token.
     gone(actor.doors.remove(&names.temp))?;
+    gone(actor.doors.remove(&names.claim))?;
     // An earlier try was cut off between the rename and the look.
-    if let End::Live(why) = take_out(actor, driven, token, copy, &names)? {
-        return Ok(End::Live(why));
+    match take_out(actor, driven, token, copy, &names)? {
+        End::Gone => {}
+        end @ (End::Live(_) | End::Untold(_)) => return Ok(end),
     }
-    if actor.view.node(copy.destination.as_str(), false)? == Seen::Absent {
-        gone(actor.doors.sync_dir(&names.dir))?;
-        return Ok(End::Gone);
-    }
-    if !is_removable(&driven.uid, token, copy, state, actor.view)? {
-        return Ok(End::Live("it is not the copy that was logged, or another marker is beside it"));
+    match is_removable(&driven.uid, token, copy, state, actor.view)? {
+        Seen::Is(true) => {}
+        Seen::Is(false) => return Ok(End::Live("it is not the copy that was logged, or another marker is beside it")),
+        Seen::Absent => {
+            gone(actor.doors.sync_dir(&names.dir))?;
+            return Ok(End::Gone);
+        }
+        Seen::Unreadable(why) => return Ok(End::Untold(why)),
     }
     gone(actor.doors.rename_new(copy.destination.as_str(), &names.out))?;
     take_out(actor, driven, token, copy, &names)
@@ -162,43 +172,29 @@ fn take_out(
         Err(error) if error.kind == DoorKind::Absent => return Ok(End::Gone),
         found => found?,
     };
-    let digest = match actor.doors.read_small(&names.marker) {
-        Err(error) if error.kind == DoorKind::Absent => None,
-        bytes => marker_digest(&bytes?, &driven.uid, token),
-    };
-    let whole = copy.file.whole.or(digest);
+    let marker = marker_of(actor, &driven.uid, token, names)?;
+    let whole = copy.file.whole.or(marker.and_then(|marker| marker.digest));
     let is_logged = (found.bytes, found.tail) == (copy.file.bytes, copy.file.tail) && whole == found.whole;
     if is_logged {
         gone(actor.doors.remove(&names.out))?;
         gone(actor.doors.sync_dir(&names.dir))?;
         return Ok(End::Gone);
     }
-    match actor.doors.link_new(&names.out, copy.destination.as_str()) {
-        Err(error) if error.kind == DoorKind::Unsupported => {
-            actor.doors.rename_new(&names.out, copy.destination.as_str())?;
+    match actor.doors.rename_new(&names.out, copy.destination.as_str()) {
+        Err(error) if error.kind == DoorKind::Exists => {
+            return Ok(End::Untold("it was continued while it was taken away, and its name is taken".into()));
         }
-        linked => {
-            linked?;
-            gone(actor.doors.remove(&names.out))?;
-        }
+        renamed => renamed?,
     }
     gone(actor.doors.sync_dir(&names.dir))?;
     Ok(End::Live("it was continued while it was taken away; it has its name again"))
-}
-
-/// What is gone already is as good as removed.
-fn gone(result: Result<(), DoorError>) -> Result<(), DoorError> {
-    match result {
-        Err(error) if error.kind == DoorKind::Absent => Ok(()),
-        result => result,
-    }
 }
 
 /// The paths that a settled or swept copy can leave, for a plan.
 #[must_use]
 pub fn paths(driven: &Driven, token: &Token, copy: &Copy) -> Vec<PathText> {
     let names = names(copy.destination.as_str(), &driven.uid, token);
-    [copy.destination.as_str(), &names.marker, &names.temp, &names.out]
+    [copy.destination.as_str(), &names.marker, &names.claim, &names.temp, &names.out]
         .iter()
         .filter_map(|path| PathText::parse(*path).ok())
         .collect()

@@ -2,12 +2,15 @@
 //!
 //! ```text
 //! <id>.jsonl                                    the copy, where the provider looks for the session
-//! <id>.jsonl.<token>.throughline-relocated      its marker: whose it is, and what it is a copy of
-//! <id>.jsonl.throughline-tmp-<uid>.<token>      it, while it is made: whatever is in it, it can go
-//! <id>.jsonl.throughline-out-<uid>.<token>      it, while it is removed: it goes only if it is still what was logged
+//! <id>.jsonl.throughline-relocated              its marker: whose it is, and what it is a copy of
+//! <id>.jsonl.throughline-tmp-<uid>.<token>      the copy, while it is made: whatever is in it, it can go
+//! <id>.jsonl.throughline-mark-<uid>.<token>     the marker, while it is made: the same
+//! <id>.jsonl.throughline-out-<uid>.<token>      the copy, while it is removed: it goes only if it is what was logged
 //! ```
 //!
-//! The last two are different names on purpose: after a crash, one may hold half a copy that nobody wants, the other may
+//! A place has one marker, whoever makes a copy there: it appears whole and only where there is none, so that it is a claim
+//! as well. With a marker for each copy, somebody who only tried to make another would cast doubt on whose copy it is.
+//! *tmp* and *out* are different names on purpose: after a crash, one may hold half a copy that nobody wants, the other may
 //! hold turns that somebody wrote into the copy in the moment in which it was taken away. A UID has no `.`, so names are
 //! told apart without searching in them.
 
@@ -27,6 +30,7 @@ pub struct MarkerFile {
     /// The agent that made the copy.
     pub owner_uid: String,
     /// The original.
+    #[serde(default)]
     pub source: String,
     /// How much of it was copied.
     #[serde(default)]
@@ -49,6 +53,8 @@ pub struct CopyNames {
     pub dir: String,
     /// The marker.
     pub marker: String,
+    /// The marker while it is made.
+    pub claim: String,
     /// The copy while it is made.
     pub temp: String,
     /// The copy while it is removed.
@@ -62,7 +68,7 @@ pub struct CopyNames {
 /// # use throughline::id::{AgentId, Token};
 /// let names = names("/c/projects/-w/S.jsonl", &AgentId::parse("marks")?, &Token::parse("t1")?);
 /// assert_eq!(names.dir, "/c/projects/-w");
-/// assert_eq!(names.marker, "/c/projects/-w/S.jsonl.t1.throughline-relocated");
+/// assert_eq!(names.marker, "/c/projects/-w/S.jsonl.throughline-relocated");
 /// assert_eq!(names.temp, "/c/projects/-w/S.jsonl.throughline-tmp-marks.t1");
 /// # Ok::<(), throughline::id::IdError>(())
 /// ```
@@ -70,7 +76,8 @@ pub struct CopyNames {
 pub fn names(destination: &str, uid: &AgentId, token: &Token) -> CopyNames {
     CopyNames {
         dir: parent(destination).to_owned(),
-        marker: format!("{destination}.{token}.throughline-relocated"),
+        marker: format!("{destination}.throughline-relocated"),
+        claim: format!("{destination}.throughline-mark-{uid}.{token}"),
         temp: format!("{destination}.throughline-tmp-{uid}.{token}"),
         out: format!("{destination}.throughline-out-{uid}.{token}"),
     }

@@ -12,7 +12,6 @@ use std::cmp::Reverse;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use crate::event::Holder;
@@ -150,33 +149,43 @@ impl View for RealView {
 }
 
 /// The one place that knows whose parser reads a format.
-mod parse {
+/// What files of a format say, whoever read them.
+pub(crate) mod parse {
     use std::io;
 
+    use crate::chain::names::MarkerFile;
     use crate::id::IdentityKey;
     use crate::provider::claude::{self, Registered};
     use crate::provider::source::Source;
-    use crate::snapshot::{Depth, Format, Transcript};
+    use crate::snapshot::{Depth, Format, Marker, Seen, Transcript};
 
-    pub(super) fn transcript(format: Format, source: &mut dyn Source, depth: Depth) -> io::Result<Transcript> {
+    pub(crate) fn transcript(format: Format, source: &mut dyn Source, depth: Depth) -> io::Result<Transcript> {
         match format {
             Format::Claude => claude::scan(source, depth),
         }
     }
 
-    pub(super) fn identity(format: Format, bytes: &[u8]) -> Option<IdentityKey> {
+    pub(crate) fn identity(format: Format, bytes: &[u8]) -> Option<IdentityKey> {
         match format {
             Format::Claude => claude::identity(bytes),
         }
     }
 
-    pub(super) fn is_registered(format: Format, name: &str) -> bool {
+    /// The fields of a marker that a decision needs; schemes differ in the rest.
+    pub(crate) fn marker(bytes: &[u8]) -> Seen<Marker> {
+        match serde_json::from_slice::<MarkerFile>(bytes) {
+            Ok(file) => Seen::Is(Marker { owner: file.owner_uid, token: file.token }),
+            Err(error) => Seen::Unreadable(format!("it is not a marker: {error}")),
+        }
+    }
+
+    pub(crate) fn is_registered(format: Format, name: &str) -> bool {
         match format {
             Format::Claude => claude::is_entry(name),
         }
     }
 
-    pub(super) fn registered(format: Format, bytes: &[u8]) -> Option<Registered> {
+    pub(crate) fn registered(format: Format, bytes: &[u8]) -> Option<Registered> {
         match format {
             Format::Claude => claude::registered(bytes),
         }
@@ -358,22 +367,10 @@ fn setting(path: &Path, key: &str) -> Seen<i64> {
     }
 }
 
-/// The fields of a marker that a decision needs; schemes differ in the rest.
-#[derive(Deserialize)]
-struct MarkerFile {
-    owner_uid: String,
-    #[serde(default)]
-    token: Option<String>,
-}
-
 fn marker(path: &Path) -> Seen<Marker> {
-    let bytes = match files::read_small(path, SMALL_BYTES_MAX) {
-        Ok(bytes) => bytes,
-        Err(error) => return not_seen(&error),
-    };
-    match serde_json::from_slice::<MarkerFile>(&bytes) {
-        Ok(MarkerFile { owner_uid, token }) => Seen::Is(Marker { owner: owner_uid, token }),
-        Err(error) => Seen::Unreadable(format!("{path:?} is not a marker: {error}")),
+    match files::read_small(path, SMALL_BYTES_MAX) {
+        Ok(bytes) => parse::marker(&bytes),
+        Err(error) => not_seen(&error),
     }
 }
 

@@ -64,7 +64,7 @@ pub fn facts(view: &mut dyn View, path: &str) -> Result<Option<FileFacts>, Snaps
     Ok(tail.map(|tail| FileFacts { bytes: node.bytes, tail, whole: None }))
 }
 
-/// The place of a session that the request's child has, or had.
+/// The place of a session that the request's child has, or had; `at` is its file with its facts.
 ///
 /// # Errors
 ///
@@ -74,13 +74,10 @@ pub fn location(
     rules: &dyn Provider,
     view: &mut dyn View,
     session: &SessionId,
-    path: Option<&str>,
+    at: Option<(&str, Option<FileFacts>)>,
 ) -> Result<Location, PlaceError> {
     let place = place(request);
-    let file = match path {
-        Some(path) => facts(view, path)?,
-        None => None,
-    };
+    let (path, file) = at.map_or((None, None), |(path, file)| (Some(path), file));
     Ok(Location {
         session: session.clone(),
         config_dir: PathText::parse(config_text(rules, &place))?,

@@ -358,7 +358,15 @@ impl<'a> Preflight<'a, '_> {
         if agent.copies.is_empty() {
             return Ok(());
         }
-        asking.hidden = sweep::removable(uid, agent, asking.view)?;
+        asking.hidden = match sweep::removable(uid, agent, asking.view)? {
+            Seen::Is(hidden) => hidden,
+            Seen::Absent => BTreeSet::new(),
+            Seen::Unreadable(why) => {
+                let finding =
+                    Finding::new("leftover_unreadable", format!("what a dead spawn left cannot be judged: {why}"));
+                return Err(Stop::Unknown(finding.next("make it readable for this user and ask again")));
+            }
+        };
         for path in asking.hidden.clone() {
             let finding = Finding::new("leftover", "a copy that a dead spawn left; it counts as absent").at(&path);
             asking.find(finding.next("the next spawn removes it first"));

@@ -9,7 +9,7 @@ use crate::chain::actor::{ActError, Actor, Driven};
 use crate::chain::names::{CopyNames, MARKER_SCHEMA, MarkerFile, names};
 use crate::chain::sweep::foreign_marker;
 use crate::event::{FileFacts, Relocated, RelocationFailed, RelocationIntended};
-use crate::id::{AgentId, Digest, PathText, SessionId, Token};
+use crate::id::{AgentId, PathText, SessionId, Token};
 use crate::provider::Provider;
 use crate::snapshot::{Ask, Depth, Seen};
 use crate::world::doors::{DoorError, DoorKind, Fresh};
@@ -108,20 +108,22 @@ pub fn relocate(
         epoch: driven.epoch,
     };
     actor.record(&driven.uid, vec![intended.into()])?;
-    let prepared = prepare(actor, &driven.uid, what, &names, &token, &file);
-    let shown = prepared.and_then(|copy| show(actor, &names, &what.destination).map(|()| copy));
-    let copy = match shown {
+    let copy = match prepare(actor, &driven.uid, what, &names, &token, &file) {
         Ok(copy) => copy,
         Err(error) => {
             give_up(actor, driven, &names, token, &error);
             return Err(error);
         }
     };
-    // From here on the copy is visible: whatever fails now leaves it to the sweep, which goes by the log.
-    match actor.doors.remove(&names.temp) {
-        Err(error) if error.kind != DoorKind::Absent => return Err(error.into()),
-        Ok(()) | Err(_) => {}
+    if let Err(error) = show(actor, &names, &what.destination) {
+        // The claim is ours: nobody else could have made it while it stood.
+        if actor.doors.remove(&names.marker).is_ok() {
+            give_up(actor, driven, &names, token, &error);
+        }
+        return Err(error);
     }
+    // From here on the copy is visible: whatever fails now leaves it to the sweep, which goes by the log.
+    gone(actor.doors.remove(&names.temp))?;
     actor.doors.sync_dir(&names.dir)?;
     actor.record(&driven.uid, vec![Relocated { token: token.clone(), file: copy, epoch: driven.epoch }.into()])?;
     Ok(token)
@@ -198,18 +200,36 @@ fn prepare(
     };
     // A struct of texts and integers always has a JSON form.
     let bytes = serde_json::to_vec(&marker).unwrap_or_default();
-    actor.doors.write_new(&names.marker, &bytes)?;
-    actor.doors.sync_dir(&names.dir)?;
+    actor.doors.write_new(&names.claim, &bytes)?;
+    let claimed = rename_or_link(actor, &names.claim, &names.marker);
+    claimed.map_err(|error| match error.kind {
+        DoorKind::Exists => RelocateError::InFlight { marker: names.marker.clone() },
+        DoorKind::Absent
+        | DoorKind::Full
+        | DoorKind::Denied
+        | DoorKind::Unsupported
+        | DoorKind::Failed
+        | DoorKind::Died => error.into(),
+    })?;
+    if let Err(error) = actor.doors.sync_dir(&names.dir) {
+        // It is claimed, and nothing comes of it.
+        actor.doors.remove(&names.marker)?;
+        return Err(error.into());
+    }
     Ok(copy)
 }
 
-/// The one step in which the copy becomes visible. It replaces nothing; where it fails, nothing is visible.
+/// Gives a file its name in one step that replaces nothing; where it fails, it has not got it.
+fn rename_or_link(actor: &mut Actor<'_>, from: &str, to: &str) -> Result<(), DoorError> {
+    match actor.doors.rename_new(from, to) {
+        Err(error) if error.kind == DoorKind::Unsupported => actor.doors.link_new(from, to),
+        renamed => renamed,
+    }
+}
+
+/// The one step in which the copy becomes visible.
 fn show(actor: &mut Actor<'_>, names: &CopyNames, destination: &str) -> Result<(), RelocateError> {
-    let shown = match actor.doors.link_new(&names.temp, destination) {
-        Err(error) if error.kind == DoorKind::Unsupported => actor.doors.rename_new(&names.temp, destination),
-        shown => shown,
-    };
-    shown.map_err(|error| match error.kind {
+    rename_or_link(actor, &names.temp, destination).map_err(|error| match error.kind {
         DoorKind::Exists => RelocateError::Taken { path: destination.into() },
         DoorKind::Absent
         | DoorKind::Full
@@ -222,22 +242,30 @@ fn show(actor: &mut Actor<'_>, names: &CopyNames, destination: &str) -> Result<(
 
 /// Takes away what a copy that was not shown left: all of it bears its token.
 fn take_back(actor: &mut Actor<'_>, names: &CopyNames) -> Result<(), DoorError> {
-    for path in [&names.temp, &names.marker] {
-        match actor.doors.remove(path) {
-            Ok(()) => {}
-            Err(error) if error.kind == DoorKind::Absent => {}
-            Err(error) => return Err(error),
-        }
-    }
-    match actor.doors.sync_dir(&names.dir) {
-        Err(error) if error.kind != DoorKind::Absent => Err(error),
-        Ok(()) | Err(_) => Ok(()),
+    gone(actor.doors.remove(&names.temp))?;
+    gone(actor.doors.remove(&names.claim))?;
+    gone(actor.doors.sync_dir(&names.dir))
+}
+
+/// What is gone already is as good as removed.
+pub(super) fn gone(result: Result<(), DoorError>) -> Result<(), DoorError> {
+    match result {
+        Err(error) if error.kind == DoorKind::Absent => Ok(()),
+        result => result,
     }
 }
 
-/// The digest that a marker gives of its copy, where the marker is still the one of this token.
-pub(super) fn marker_digest(bytes: &[u8], uid: &AgentId, token: &Token) -> Option<Digest> {
-    let marker: MarkerFile = serde_json::from_slice(bytes).ok()?;
-    let is_ours = marker.owner_uid == uid.as_str() && marker.token.as_deref() == Some(token.as_str());
-    marker.digest.filter(|_| is_ours)
+/// The marker beside a copy, where it is the one of this token.
+pub(super) fn marker_of(
+    actor: &mut Actor<'_>,
+    uid: &AgentId,
+    token: &Token,
+    names: &CopyNames,
+) -> Result<Option<MarkerFile>, DoorError> {
+    let bytes = match actor.doors.read_small(&names.marker) {
+        Err(error) if error.kind == DoorKind::Absent => return Ok(None),
+        bytes => bytes?,
+    };
+    let marker = serde_json::from_slice::<MarkerFile>(&bytes).ok();
+    Ok(marker.filter(|it| it.owner_uid == uid.as_str() && it.token.as_deref() == Some(token.as_str())))
 }

@@ -16,7 +16,7 @@ use crate::event::{
 use crate::id::{Digest, SegmentId, SessionId, StreamName, Token};
 use crate::provider::{Output, Provider, Report};
 use crate::snapshot::{Ask, Seen};
-use crate::world::doors::Heard;
+use crate::world::doors::{DoorKind, Heard};
 
 /// What one process was launched for.
 #[derive(Clone, Debug)]
@@ -60,6 +60,14 @@ pub struct ProcessOutcome {
     pub unrecorded: Option<String>,
 }
 
+/// Why something is not said now.
+enum Later {
+    /// It may be possible later.
+    Why(String),
+    /// This actor cannot go on.
+    Never(ActError),
+}
+
 /// A process that runs, and what is not yet in the log.
 pub(super) struct Segment<'r> {
     request: &'r Request,
@@ -73,6 +81,8 @@ pub(super) struct Segment<'r> {
     /// The size of the watched file when it was last looked at.
     looked_bytes: Option<u64>,
     settling: bool,
+    /// A session that the process proved to be in, and whether that is news: not yet said, since not yet durable.
+    unproved: Option<(SessionId, bool)>,
 }
 
 impl<'r> Segment<'r> {
@@ -84,7 +94,7 @@ impl<'r> Segment<'r> {
         track: Track,
     ) -> Self {
         let (told, waiting) = (ProcessOutcome::default(), Vec::new());
-        Self { request, rules, driven, plan, track, told, waiting, looked_bytes: None, settling: false }
+        Self { request, rules, driven, plan, track, told, waiting, looked_bytes: None, settling: false, unproved: None }
     }
 
     /// Listens until the process is gone. What the log does not take is offered again with the next event; in the end it is
@@ -114,7 +124,7 @@ impl<'r> Segment<'r> {
     /// What the file says where the process itself does not: an answered turn more than there was.
     fn look(&mut self, actor: &mut Actor<'_>) -> Result<(), ActError> {
         let watched = match (&self.plan.minted, &self.plan.session) {
-            (Some(minted), _) => Some((minted.clone(), self.path_of(actor, minted)?)),
+            (Some(minted), _) => Some((minted.clone(), self.path_of(actor, minted)?.is())),
             (None, Some(session)) if self.plan.how == How::Resume => Some((session.clone(), self.plan.reads.clone())),
             (None, _) => None,
         };
@@ -147,10 +157,50 @@ impl<'r> Segment<'r> {
                         self.waiting.push(rejected.into());
                     }
                 }
-                Told::Confirmed { session, first } => self.confirmed(actor, session, first)?,
+                Told::Confirmed { session, first } => {
+                    let is_new = first || self.unproved.as_ref().is_some_and(|(_, is_new)| *is_new);
+                    self.unproved = Some((session, is_new));
+                    self.prove(actor)?;
+                }
             }
         }
         self.write(actor)
+    }
+
+    /// Says what was proved, once it is durable: what the log calls proved must outlast a power cut, and the agent itself has
+    /// not seen to that. Where it cannot be made durable now, it is tried again with the next proof, and at the end.
+    fn prove(&mut self, actor: &mut Actor<'_>) -> Result<(), ActError> {
+        let Some((session, first)) = self.unproved.clone() else { return Ok(()) };
+        let at = match self.durable(actor, &session) {
+            Ok(at) => at,
+            Err(Later::Never(error)) => return Err(error),
+            Err(Later::Why(why)) => {
+                self.told.unrecorded = Some(why);
+                return Ok(());
+            }
+        };
+        self.unproved = None;
+        self.told.unrecorded = None;
+        self.confirmed(actor, session, first, at)
+    }
+
+    /// Makes the session's file durable, and gives its facts. Nothing where its provider keeps it elsewhere.
+    fn durable(&self, actor: &mut Actor<'_>, session: &SessionId) -> Result<Option<(String, FileFacts)>, Later> {
+        let path = match self.path_of(actor, session).map_err(Later::Never)? {
+            Seen::Is(path) => path,
+            Seen::Absent => return Ok(None),
+            Seen::Unreadable(why) => return Err(Later::Why(why)),
+        };
+        match actor.doors.sync_file(&path) {
+            Ok(()) => {}
+            Err(error) if error.kind == DoorKind::Absent => return Ok(None),
+            Err(error) if error.kind == DoorKind::Died => return Err(Later::Never(error.into())),
+            Err(error) => return Err(Later::Why(error.to_string())),
+        }
+        match facts(actor.view, &path).map_err(|error| Later::Never(error.into()))? {
+            Some(file) => Ok(Some((path, file))),
+            None => Err(Later::Why(format!("{path:?} could not be read"))),
+        }
     }
 
     fn reported(&self, session: SessionId) -> Event {
@@ -161,26 +211,29 @@ impl<'r> Segment<'r> {
         }
     }
 
-    fn confirmed(&mut self, actor: &mut Actor<'_>, session: SessionId, first: bool) -> Result<(), ActError> {
-        let path = self.path_of(actor, &session)?;
-        let file = match &path {
-            Some(path) => facts(actor.view, path)?,
-            None => None,
-        };
+    fn confirmed(
+        &mut self,
+        actor: &mut Actor<'_>,
+        session: SessionId,
+        first: bool,
+        at: Option<(String, FileFacts)>,
+    ) -> Result<(), ActError> {
+        let (path, file) = at.map_or((None, None), |(path, file)| (Some(path), Some(file)));
         let (segment, epoch) = (self.plan.segment.clone(), self.driven.epoch);
         if first {
             self.compare(actor, path.as_deref())?;
         }
         let is_resume = self.plan.how == How::Resume && self.plan.session.as_ref() == Some(&session);
         self.waiting.push(if is_resume && first {
-            ResumeConfirmed { segment: segment.clone(), session: session.clone(), file, epoch }.into()
+            ResumeConfirmed { segment: segment.clone(), session: session.clone(), file: file.clone(), epoch }.into()
         } else {
-            TurnConfirmed { segment: segment.clone(), session: session.clone(), file, epoch }.into()
+            TurnConfirmed { segment: segment.clone(), session: session.clone(), file: file.clone(), epoch }.into()
         });
         if !first {
             return Ok(());
         }
-        let to = place::location(self.request, self.rules, actor.view, &session, path.as_deref()).map_err(of_place)?;
+        let at = path.as_deref().map(|path| (path, file));
+        let to = place::location(self.request, self.rules, actor.view, &session, at).map_err(of_place)?;
         // Where it moves from is filled in when it is written: something may still wait before it.
         self.waiting.push(ChainHeadMoved { from: None, to, segment: Some(segment), epoch }.into());
         if let Some(token) = &self.plan.token {
@@ -209,11 +262,11 @@ impl<'r> Segment<'r> {
     }
 
     /// Where a session of this process lies: where it was found, or where its provider puts a new one.
-    fn path_of(&self, actor: &mut Actor<'_>, session: &SessionId) -> Result<Option<String>, ActError> {
+    fn path_of(&self, actor: &mut Actor<'_>, session: &SessionId) -> Result<Seen<String>, ActError> {
         if self.plan.how == How::Resume && self.plan.session.as_ref() == Some(session) {
-            return Ok(self.plan.reads.clone());
+            return Ok(self.plan.reads.clone().map_or(Seen::Absent, Seen::Is));
         }
-        Ok(self.rules.path_of(actor.view, &place::place(self.request), session.as_str())?.is())
+        Ok(self.rules.path_of(actor.view, &place::place(self.request), session.as_str())?)
     }
 
     /// Offers the log what waits; then the copy is settled, if its end was decided.
@@ -254,11 +307,12 @@ impl<'r> Segment<'r> {
     }
 
     fn end(mut self, actor: &mut Actor<'_>, code: i32) -> Result<ProcessOutcome, ActError> {
+        self.prove(actor)?;
         self.told.code = code;
         self.told.session = self.track.confirmed().cloned();
         self.told.refused = self.track.refused().map(str::to_owned);
         let file = match self.told.session.clone() {
-            Some(session) => match self.path_of(actor, &session)? {
+            Some(session) => match self.path_of(actor, &session)?.is() {
                 Some(path) => facts(actor.view, &path)?,
                 None => None,
             },

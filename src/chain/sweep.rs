@@ -14,22 +14,29 @@ use crate::snapshot::{Ask, NodeKind, Seen, SnapshotError, View};
 /// How names of markers end, ours and the published scheme's.
 pub const MARKER_SUFFIXES: [&str; 2] = [".throughline-relocated", ".agentmux-relocated"];
 
-/// The files that a sweep of this agent's leftovers would remove.
+/// The files that a sweep of this agent's leftovers would remove. Unreadable where that cannot be told of one.
 ///
 /// # Errors
 ///
 /// The view's [`SnapshotError`].
-pub fn removable(agent: &AgentId, state: &AgentState, view: &mut dyn View) -> Result<BTreeSet<String>, SnapshotError> {
+pub fn removable(
+    agent: &AgentId,
+    state: &AgentState,
+    view: &mut dyn View,
+) -> Result<Seen<BTreeSet<String>>, SnapshotError> {
     let mut paths = BTreeSet::new();
     for (token, copy) in &state.copies {
-        if is_removable(agent, token, copy, state, view)? {
-            paths.insert(copy.destination.as_str().to_owned());
+        match is_removable(agent, token, copy, state, view)? {
+            Seen::Is(true) => drop(paths.insert(copy.destination.as_str().to_owned())),
+            Seen::Is(false) | Seen::Absent => {}
+            Seen::Unreadable(why) => return Ok(Seen::Unreadable(why)),
         }
     }
-    Ok(paths)
+    Ok(Seen::Is(paths))
 }
 
-/// Whether a sweep would remove this copy: the predicate of the preflight and of the act.
+/// Whether a sweep would remove this copy: the predicate of the preflight and of the act. Absent where there is no copy;
+/// one that cannot be read is neither removed nor given up.
 ///
 /// # Errors
 ///
@@ -40,30 +47,45 @@ pub fn is_removable(
     copy: &Copy,
     state: &AgentState,
     view: &mut dyn View,
-) -> Result<bool, SnapshotError> {
+) -> Result<Seen<bool>, SnapshotError> {
     let path = copy.destination.as_str();
-    // It was decided that it stays.
-    if copy.stage == CopyStage::Settling(Settle::Unmark) {
-        return Ok(false);
+    // It was decided that it stays, or it is where the conversation is.
+    let is_head = state.head.as_ref().and_then(|head| head.at.path.as_ref()) == Some(&copy.destination);
+    if copy.stage == CopyStage::Settling(Settle::Unmark) || is_head {
+        return Ok(Seen::Is(false));
     }
-    if state.head.as_ref().and_then(|head| head.at.path.as_ref()) == Some(&copy.destination) {
-        return Ok(false);
+    let found = match view.node(path, false)? {
+        Seen::Is(node) => node,
+        Seen::Absent => return Ok(Seen::Absent),
+        Seen::Unreadable(why) => return Ok(Seen::Unreadable(why)),
+    };
+    if found.kind != NodeKind::File || found.bytes != copy.file.bytes {
+        return Ok(Seen::Is(false));
     }
-    let Seen::Is(node) = view.node(path, false)? else { return Ok(false) };
-    if node.kind != NodeKind::File || node.bytes != copy.file.bytes {
-        return Ok(false);
+    match is_ours(agent, token, copy, view)? {
+        Seen::Is(true) => {}
+        told @ (Seen::Is(false) | Seen::Absent | Seen::Unreadable(_)) => return Ok(told),
     }
-    if !is_ours(agent, token, copy, view)? || view.tail(path, copy.file.bytes)? != Seen::Is(copy.file.tail) {
-        return Ok(false);
+    match view.tail(path, copy.file.bytes)? {
+        Seen::Is(tail) if tail == copy.file.tail => {}
+        Seen::Unreadable(why) => return Ok(Seen::Unreadable(why)),
+        Seen::Is(_) | Seen::Absent => return Ok(Seen::Is(false)),
     }
     // Two markers, one copy: whose it is cannot be told, so nobody takes it from the other.
-    Ok(foreign_marker(path, Some((agent, state)), view)? == Seen::Absent)
+    Ok(match foreign_marker(path, Some((agent, state)), view)? {
+        Seen::Absent => Seen::Is(true),
+        Seen::Is(_) => Seen::Is(false),
+        Seen::Unreadable(why) => Seen::Unreadable(why),
+    })
 }
 
-/// Whether the marker of a logged copy still says what the log says.
-fn is_ours(agent: &AgentId, token: &Token, copy: &Copy, view: &mut dyn View) -> Result<bool, SnapshotError> {
-    let marker = view.marker(copy.marker.as_str())?.is();
-    Ok(marker.is_some_and(|it| it.owner == agent.as_str() && it.token.as_deref() == Some(token.as_str())))
+/// Whether the marker of a logged copy still says what the log says. One that is not there says nothing.
+fn is_ours(agent: &AgentId, token: &Token, copy: &Copy, view: &mut dyn View) -> Result<Seen<bool>, SnapshotError> {
+    Ok(match view.marker(copy.marker.as_str())? {
+        Seen::Is(it) => Seen::Is(it.owner == agent.as_str() && it.token.as_deref() == Some(token.as_str())),
+        Seen::Absent => Seen::Is(false),
+        Seen::Unreadable(why) => Seen::Unreadable(why),
+    })
 }
 
 /// Whether a file has a marker beside it that is none of this agent's logged copies: somebody's copy in flight, or a
@@ -94,10 +116,12 @@ pub fn foreign_marker(
         });
         let ours = match logged {
             Some((uid, token, copy)) => is_ours(uid, token, copy, view)?,
-            None => false,
+            None => Seen::Is(false),
         };
-        if !ours {
-            return Ok(Seen::Is(marker));
+        match ours {
+            Seen::Is(true) => {}
+            Seen::Is(false) | Seen::Absent => return Ok(Seen::Is(marker)),
+            Seen::Unreadable(why) => return Ok(Seen::Unreadable(why)),
         }
     }
     Ok(Seen::Absent)

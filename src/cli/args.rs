@@ -72,6 +72,9 @@ pub(super) enum Command {
     /// Run an installed agent in invented worlds and say where our rules about it do not hold
     #[cfg(feature = "probe")]
     Probe(Probe),
+    /// Explore the protocols on a simulated machine: every order, death, failed door and power cut of the stated scopes
+    #[cfg(feature = "sim")]
+    Simulate(Simulate),
     /// Play two incidents in a temporary folder and show what a naive check would have said
     Demo(Demo),
     /// Print a completion script
@@ -116,6 +119,30 @@ pub(super) struct Probe {
     /// Print the names of the fixed cases and end
     #[arg(long)]
     pub(super) list: bool,
+}
+
+/// What is explored.
+#[cfg(feature = "sim")]
+#[derive(Args, Debug)]
+pub(super) struct Simulate {
+    /// Only this scope
+    #[arg(long, value_name = "NAME")]
+    pub(super) scope: Option<String>,
+    /// Print the scopes and end
+    #[arg(long)]
+    pub(super) list: bool,
+    /// Replay one schedule of --scope, step by step
+    #[arg(long, value_name = "S", requires = "scope")]
+    pub(super) schedule: Option<String>,
+    /// End a scope after so many schedules
+    #[arg(long, value_name = "N")]
+    pub(super) schedules_max: Option<u64>,
+    /// Go on after the first violation of a scope
+    #[arg(long)]
+    pub(super) keep_going: bool,
+    /// Go on also from moments that were met before: to check that leaving them out loses nothing
+    #[arg(long)]
+    pub(super) no_pruning: bool,
 }
 
 /// How a command writes to the log.

@@ -168,7 +168,9 @@ fn location(receipt: &Receipt, request: &Request, session: &str) -> Result<Locat
     };
     let wrong = |error: &(dyn std::error::Error + 'static)| Failure::of("path", exit::ERROR, error);
     let session = SessionId::parse(session.trim()).map_err(|error| wrong(&error))?;
-    place::location(request, rules, &mut real_view()?, &session, Some(&at.path)).map_err(|error| wrong(&error))
+    let mut view = real_view()?;
+    let file = place::facts(&mut view, &at.path).map_err(|error| wrong(&error))?;
+    place::location(request, rules, &mut view, &session, Some((&at.path, file))).map_err(|error| wrong(&error))
 }
 
 fn plan(uid: &AgentId, events: &[Event], output: &Output) -> Result<u8, Failure> {

@@ -12,7 +12,7 @@ pub(super) mod exit {
     pub(in crate::cli) const BUSY: u8 = 12;
     pub(in crate::cli) const UNKNOWN: u8 = 14;
     pub(in crate::cli) const DRIFT: u8 = 15;
-    #[cfg(feature = "probe")]
+    #[cfg(any(feature = "probe", feature = "sim"))]
     pub(in crate::cli) const FINDINGS: u8 = 20;
     pub(in crate::cli) const CORRUPT: u8 = 65;
     pub(in crate::cli) const LOG_BUSY: u8 = 75;

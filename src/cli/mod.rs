@@ -16,6 +16,8 @@ mod output;
 mod probe;
 mod question;
 mod showing;
+#[cfg(feature = "sim")]
+mod simulate;
 mod spawn;
 mod store;
 mod walk;
@@ -63,6 +65,8 @@ fn dispatch(cli: &Cli, output: &Output) -> Result<u8, Failure> {
         Command::Append(args) => exchange::append(args, log, output),
         #[cfg(feature = "probe")]
         Command::Probe(args) => probe::probe(args, output),
+        #[cfg(feature = "sim")]
+        Command::Simulate(args) => simulate::simulate(args, output),
         Command::Demo(args) => demo::demo(args, output),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -75,6 +75,16 @@ pub(super) fn sync_dir(dir: &str) -> Result<(), DoorError> {
     sync(Path::new(dir)).map_err(|error| failed("make durable", dir, &error))
 }
 
+/// [`Doors::sync_file`](crate::world::doors::Doors::sync_file)
+pub(super) fn sync_file(path: &str) -> Result<(), DoorError> {
+    let wrong = |error: &io::Error| failed("make durable", path, error);
+    // A link is followed: it is where the provider itself wrote.
+    File::open(path).and_then(|file| file.sync_all()).map_err(|error| wrong(&error))?;
+    // Its folder may be as new as the file.
+    let dir = parent(Path::new(path));
+    sync(dir).and_then(|()| sync(parent(dir))).map_err(|error| wrong(&error))
+}
+
 fn open_regular(verb: &'static str, path: &str) -> Result<File, DoorError> {
     let flags = rustix::fs::OFlags::NOFOLLOW.union(rustix::fs::OFlags::NONBLOCK).bits();
     let opened = OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path);

@@ -162,6 +162,11 @@ pub trait Doors {
     /// As with [`Doors::copy_new`].
     fn write_new(&mut self, path: &str, bytes: &[u8]) -> Result<(), DoorError>;
 
+    /// Makes a file that somebody else wrote durable: its content so far, and its name.
+    ///
+    /// An agent that answered has not synced what it wrote; what the log calls proved must outlast a power cut.
+    fn sync_file(&mut self, path: &str) -> Result<(), DoorError>;
+
     /// Makes what was created, renamed and removed in a folder durable.
     fn sync_dir(&mut self, dir: &str) -> Result<(), DoorError>;
 

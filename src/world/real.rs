@@ -110,6 +110,10 @@ impl Doors for RealDoors {
         act::write_new(path, bytes)
     }
 
+    fn sync_file(&mut self, path: &str) -> Result<(), DoorError> {
+        act::sync_file(path)
+    }
+
     fn sync_dir(&mut self, dir: &str) -> Result<(), DoorError> {
         act::sync_dir(dir)
     }

@@ -1,0 +1,119 @@
+//! `simulate`: explores the protocols on a machine that can break, and says what was tried and what broke.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::cli::args::Simulate;
+use crate::cli::error::{Failure, exit};
+use crate::cli::output::Output;
+use crate::sim::explore::{Counts, Explorer, Options, Violation, replay, story};
+use crate::sim::{check, scopes};
+
+/// Explores, and gives 20 where a property was broken.
+pub(super) fn simulate(args: &Simulate, output: &Output) -> Result<u8, Failure> {
+    let stated: Vec<scopes::Stated> =
+        scopes::all().into_iter().filter(|it| args.scope.as_deref().is_none_or(|name| it.scope.name == name)).collect();
+    if stated.is_empty() {
+        let names: Vec<&str> = scopes::all().iter().map(|it| it.scope.name).collect();
+        return Err(Failure::usage("there is no such scope").next(format!("scopes: {}", names.join(", "))));
+    }
+    if args.list {
+        return list(&stated, output);
+    }
+    if let Some(schedule) = &args.schedule {
+        return one(&stated[0], schedule, output);
+    }
+    let (mut rows, mut violations) = (Vec::new(), Vec::new());
+    for stated in &stated {
+        let started = Instant::now();
+        let options = Options {
+            prunes: !args.no_pruning,
+            schedules_max: args.schedules_max.unwrap_or(u64::MAX),
+            stops: !args.keep_going,
+        };
+        let mut explorer = Explorer::new(&stated.scope, options);
+        explorer.all(&check::of(stated), &mut |counts| {
+            progress(stated.scope.name, counts, output);
+            true
+        });
+        let counts = explorer.counts;
+        output.say(&format!(
+            "{}: {} schedules, {} states, {} ends, {} deaths, {} faults, {} power cuts ({:.1} s){}",
+            stated.scope.name,
+            counts.schedules,
+            counts.states,
+            counts.ends,
+            counts.crashes,
+            counts.faults,
+            counts.cuts,
+            started.elapsed().as_secs_f64(),
+            if explorer.violations.is_empty() { "" } else { ": BROKEN" }
+        ));
+        rows.push(row(stated.scope.name, &counts));
+        violations.append(&mut explorer.violations);
+    }
+    if output.json {
+        let told: Vec<Value> = violations.iter().map(violation).collect();
+        output.value(&json!({"schema": 1, "scopes": rows, "violations": told}))?;
+    } else {
+        for broken in &violations {
+            output.data(&words(broken))?;
+        }
+    }
+    Ok(if violations.is_empty() { exit::OK } else { exit::FINDINGS })
+}
+
+fn list(stated: &[scopes::Stated], output: &Output) -> Result<u8, Failure> {
+    for it in stated {
+        output.data(&format!("{:<16}{}\n", it.scope.name, it.scope.story))?;
+    }
+    Ok(exit::OK)
+}
+
+fn one(stated: &scopes::Stated, schedule: &str, output: &Output) -> Result<u8, Failure> {
+    for line in story(&stated.scope, schedule) {
+        output.data(&format!("{line}\n"))?;
+    }
+    match replay(&stated.scope, schedule, &check::of(stated)) {
+        Ok(()) => Ok(exit::OK),
+        Err(what) => {
+            output.data(&format!("BROKEN: {what}\n"))?;
+            Ok(exit::FINDINGS)
+        }
+    }
+}
+
+/// One line that is written over, where somebody looks.
+fn progress(name: &str, counts: &Counts, output: &Output) {
+    if output.quiet || !std::io::stderr().is_terminal() || !counts.schedules.is_multiple_of(4096) {
+        return;
+    }
+    // Talk that nobody can read any more is no error.
+    let _ = write!(std::io::stderr(), "\r{name}: {} schedules, {} states ", counts.schedules, counts.states);
+}
+
+fn row(name: &str, counts: &Counts) -> Value {
+    json!({
+        "name": name,
+        "schedules": counts.schedules,
+        "states": counts.states,
+        "ends": counts.ends,
+        "crashes": counts.crashes,
+        "faults": counts.faults,
+        "cuts": counts.cuts,
+    })
+}
+
+fn violation(broken: &Violation) -> Value {
+    json!({"scope": broken.scope, "what": broken.what, "schedule": broken.schedule, "story": broken.story})
+}
+
+fn words(broken: &Violation) -> String {
+    let story: String = broken.story.iter().map(|line| format!("    {line}\n")).collect();
+    format!(
+        "{}: {}\n  replay: throughline simulate --scope {} --schedule {}\n{story}",
+        broken.scope, broken.what, broken.scope, broken.schedule
+    )
+}

@@ -1,0 +1,142 @@
+//! What must hold after every end, whatever the order was and whatever broke.
+//!
+//! All actors are gone, and nobody interferes any more. Then each question of the scope is asked once more, and what the
+//! answer says must be what a spawn does; what was ever proved must be in the history that the agent sends; nothing of the
+//! protocols may be left on the disk; what was there at the beginning must be there as it was.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use crate::chain::{Expected, ledger, preflight};
+use crate::id::StreamName;
+use crate::log::{Log as _, Records as _};
+use crate::sim::doors::StageLog;
+use crate::sim::run::{Part, Run};
+use crate::sim::scopes::{Ask, Stated, original, spawned, transcript};
+use crate::sim::stage::{Ending, Hub, Stand};
+
+/// The check of a scope's ends.
+pub fn of(stated: &Stated) -> impl Fn(&mut Run) -> Result<(), String> + use<> {
+    let asks = stated.asks.clone();
+    move |run| {
+        originals(&run.hub.borrow())?;
+        heads(&run.hub.borrow())?;
+        for ask in &asks {
+            again(run, *ask)?;
+        }
+        for ask in &asks {
+            settled(&run.hub.borrow(), ask)?;
+        }
+        nothing_left(&run.hub.borrow())?;
+        originals(&run.hub.borrow())
+    }
+}
+
+/// What was there at the beginning is there: byte for byte, or with more at its end where it was resumed in place.
+fn originals(hub: &Hub) -> Result<(), String> {
+    match hub.disk.read(&original()) {
+        Some(bytes) if bytes.starts_with(&transcript()) => Ok(()),
+        Some(_) => Err("the original was changed".into()),
+        None => Err("the original is gone".into()),
+    }
+}
+
+/// Every head is a place that was confirmed, and its file is there.
+fn heads(hub: &Hub) -> Result<(), String> {
+    for frontier in hub.log.streams().map_err(|error| error.to_string())? {
+        if !matches!(frontier.stream, StreamName::Agent(_)) {
+            continue;
+        }
+        let (_, state) = hub.log.state(&frontier.stream).map_err(|error| error.to_string())?;
+        let Some(head) = state.agent().and_then(|agent| agent.head) else { continue };
+        let path = head.at.path.as_ref().map(|path| path.as_str().to_owned()).unwrap_or_default();
+        if hub.disk.read(&path).is_none() {
+            return Err(format!("the head of {} is at {path:?}, and nothing is there", frontier.stream));
+        }
+    }
+    Ok(())
+}
+
+/// Asks once more, and spawns with the answer: agreement, and nothing lost.
+fn again(run: &mut Run, ask: Ask) -> Result<(), String> {
+    let told: Rc<RefCell<Option<(Expected, Ending)>>> = Rc::default();
+    let keep = Rc::clone(&told);
+    let body = Rc::new(move |stand: &mut Stand<'_>| {
+        let Ok(request) = ask.request() else { return 2 };
+        let log = StageLog::new(stand.clone());
+        let Ok(ledger) = ledger::read(log.records(), &request) else { return 2 };
+        let Ok(receipt) = preflight(&ledger, &request, &mut stand.clone()) else { return 2 };
+        let expected = Expected::from(&receipt);
+        let ending = spawned(stand, &request, ask.tells, Some(&expected));
+        *keep.borrow_mut() = Some((expected, ending));
+        0
+    });
+    let first = run.hub.borrow().processes.len();
+    run.enter(&Part { name: "the next spawn", body, is_mortal: false });
+    run.finish()?;
+    let Some((expected, ending)) = told.borrow_mut().take() else { return Err("the next spawn did not answer".into()) };
+    agrees(&expected, &ending)?;
+    let hub = run.hub.borrow();
+    let sent = hub.processes.iter().skip(first).rfind(|process| !process.sent.is_empty());
+    let sent = sent.map(|process| process.sent.clone()).unwrap_or_default();
+    if let Some(turn) = lost(&hub, ask.agent, &sent) {
+        return Err(format!(
+            "agent {} lost {turn:?}: the next spawn ({}) sent {sent:?}",
+            ask.agent, expected.verdict.verdict
+        ));
+    }
+    Ok(())
+}
+
+/// What the preflight said is what the spawn did.
+fn agrees(expected: &Expected, ending: &Ending) -> Result<(), String> {
+    let word = expected.verdict.verdict;
+    if let Ending::Spawned { expected: planned, actual, attempts: 1, drift: None, unrecorded: None } = ending {
+        let is_same = planned == actual && *planned == word;
+        return if is_same { Ok(()) } else { Err(format!("foretold {word}, planned {planned}, and it was {actual}")) };
+    }
+    Err(format!("foretold {word} ({}), and it was {ending:?}", words(expected)))
+}
+
+fn words(expected: &Expected) -> String {
+    let findings = expected.verdict.findings.iter().map(|finding| format!("{}: {}", finding.code, finding.detail));
+    findings.collect::<Vec<_>>().join("; ")
+}
+
+/// A turn that was proved, or was there at the beginning, and is not in what was sent.
+fn lost(hub: &Hub, agent: &str, sent: &[String]) -> Option<String> {
+    let first = (0..2).flat_map(|turn| [format!("user {turn}"), format!("assistant {turn}")]);
+    let proved = hub.confirmed.iter().filter(|(whose, _)| whose == agent).map(|(_, turn)| turn.clone());
+    first.chain(proved).find(|turn| !sent.contains(turn))
+}
+
+/// Nothing is under way any more, and the log's fold says so.
+fn settled(hub: &Hub, ask: &Ask) -> Result<(), String> {
+    let stream: StreamName = format!("agent/{}", ask.agent).parse().map_err(|_| "no stream".to_owned())?;
+    let (_, state) = hub.log.state(&stream).map_err(|error| error.to_string())?;
+    let agent = state.agent().unwrap_or_default();
+    if !agent.open.is_empty() || !agent.copies.is_empty() || agent.sweeping.is_some() || agent.lease.holder.is_some() {
+        return Err(format!("something of agent {} is still under way: {agent:?}", ask.agent));
+    }
+    let verified = hub.log.verify(None, &mut |_| {}).map_err(|error| error.to_string())?;
+    verified.problems.first().map_or(Ok(()), |problem| Err(format!("the log does not hold: {problem}")))
+}
+
+/// No marker, no half copy, no second file of one id in a login.
+fn nothing_left(hub: &Hub) -> Result<(), String> {
+    let mut ids: BTreeMap<(String, String), usize> = BTreeMap::new();
+    for path in hub.disk.paths() {
+        if path.contains(".throughline-") {
+            return Err(format!("{path} was left behind"));
+        }
+        if let Some((dir, name)) = path.rsplit_once('/').filter(|(_, name)| name.ends_with(".jsonl")) {
+            let login = dir.split("/projects").next().unwrap_or_default().to_owned();
+            *ids.entry((login, name.to_owned())).or_default() += 1;
+        }
+    }
+    match ids.iter().find(|(_, count)| **count > 1) {
+        Some(((login, name), _)) => Err(format!("{name} is there twice in {login}")),
+        None => Ok(()),
+    }
+}

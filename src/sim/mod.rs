@@ -1,0 +1,15 @@
+//! The protocols on a machine that can break: every order, every death, every failed door, every power cut.
+//!
+//! The same code that drives real agents runs over a simulated disk, process table and log ([`stage`], [`mod@doors`]); a
+//! pretend CLI ([`agent`]) that shares nothing with our rules plays the agent; [`explore`] tries what can happen in the
+//! stated [`scopes`], one [`run`] after another, and [`check`] says after each end what must hold.
+
+pub mod agent;
+pub mod check;
+pub mod disk;
+pub mod doors;
+pub mod explore;
+pub mod run;
+pub mod scopes;
+pub mod stage;
+mod view;

@@ -1,0 +1,65 @@
+//! The protocols on the simulated machine: the scopes that take little time, whole; what the explorer itself promises.
+
+use throughline::sim::check;
+use throughline::sim::explore::{Explorer, Options, Violation, replay};
+use throughline::sim::scopes::{self, Stated};
+
+fn scope(name: &str) -> Stated {
+    scopes::all().into_iter().find(|it| it.scope.name == name).unwrap_or_else(|| panic!("{name} is no scope"))
+}
+
+fn explored(name: &str, options: Options) -> (u64, u64, Vec<Violation>) {
+    let stated = scope(name);
+    let mut explorer = Explorer::new(&stated.scope, options);
+    explorer.all(&check::of(&stated), &mut |_| true);
+    (explorer.counts.schedules, explorer.counts.ends, explorer.violations)
+}
+
+/// Everything that can happen in a scope holds, and there was enough of it.
+fn holds(name: &str, ends_min: u64) {
+    let (schedules, ends, violations) = explored(name, Options::default());
+    assert!(violations.is_empty(), "{violations:#?}");
+    assert!(ends >= ends_min, "{name}: only {ends} ends in {schedules} schedules");
+}
+
+#[test]
+fn a_spawn_in_place_survives_every_death_fault_and_power_cut() {
+    holds("in_place", 250);
+}
+
+#[test]
+fn a_spawn_of_a_silent_agent_survives_every_death() {
+    holds("in_place_quiet", 15);
+}
+
+#[test]
+fn two_spawns_of_one_agent_are_one_after_the_other_or_busy() {
+    holds("two_spawns", 100);
+}
+
+#[test]
+fn two_spawns_by_a_copy_never_take_each_others() {
+    holds("two_copies", 150);
+}
+
+#[test]
+fn a_schedule_replays_and_what_is_none_is_said() {
+    let stated = scope("in_place");
+    assert_eq!(replay(&stated.scope, "20.1!", &check::of(&stated)), Ok(()));
+    assert!(replay(&stated.scope, "20.x", &check::of(&stated)).is_err());
+}
+
+#[test]
+fn leaving_out_moments_that_were_met_before_loses_no_end() {
+    // Without that, only a world with few orders can be gone through whole.
+    let stated = scope("in_place_quiet");
+    let all = |prunes: bool| {
+        let mut explorer = Explorer::new(&stated.scope, Options { prunes, ..Options::default() });
+        explorer.all(&check::of(&stated), &mut |_| true);
+        assert!(explorer.violations.is_empty(), "{:?}", explorer.violations);
+        (explorer.ends().clone(), explorer.counts.schedules)
+    };
+    let ((pruned, few), (whole, many)) = (all(true), all(false));
+    assert_eq!(pruned, whole);
+    assert!(few < many, "{few} of {many}");
+}
