@@ -1,5 +1,6 @@
 //! The protocols on the simulated machine: the scopes that take little time, whole; what the explorer itself promises.
 
+use throughline::sim::canary::Canary;
 use throughline::sim::check;
 use throughline::sim::explore::{Explorer, Options, Violation, replay};
 use throughline::sim::scopes::{self, Stated};
@@ -40,6 +41,40 @@ fn two_spawns_of_one_agent_are_one_after_the_other_or_busy() {
 #[test]
 fn two_spawns_by_a_copy_never_take_each_others() {
     holds("two_copies", 150);
+}
+
+#[test]
+fn a_new_conversation_survives_every_death_fault_and_power_cut() {
+    holds("fresh", 300);
+}
+
+#[test]
+fn a_sweep_beside_a_spawn_takes_nothing_that_lives() {
+    holds("spawn_and_sweep", 100);
+}
+
+#[test]
+fn who_interferes_with_a_copy_loses_nothing_and_breaks_nothing() {
+    for name in ["outside_writer", "append_to_copy", "second_copy", "clean_up"] {
+        holds(name, 2);
+    }
+}
+
+#[test]
+fn another_identity_never_continues_the_conversation() {
+    holds("other_identity", 10);
+}
+
+#[test]
+fn every_canary_is_found() {
+    for &canary in Canary::ALL {
+        let stated = scopes::of(canary).unwrap_or_else(|| panic!("{} names no scope", canary.name()));
+        let mut explorer = Explorer::new(&stated.scope, Options { schedules_max: 50_000, ..Options::default() });
+        explorer.all(&check::of(&stated), &mut |_| true);
+        let found = explorer.violations.first().unwrap_or_else(|| panic!("{} was not found", canary.name()));
+        let again = replay(&stated.scope, &found.schedule, &check::of(&stated));
+        assert_eq!(again, Err(found.what.clone()), "{} replays: {}", canary.name(), found.schedule);
+    }
 }
 
 #[test]

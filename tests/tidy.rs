@@ -30,6 +30,7 @@ const EFFECTFUL: &[(&str, &str)] = &[
     ("src/chain/leftovers.rs", "settles and sweeps copies"),
     ("src/chain/relocate.rs", "makes a copy"),
     ("src/chain/segment.rs", "listens to a process"),
+    ("src/chain/upkeep.rs", "sweeps and reconciles without a spawn"),
     ("src/chain/spawn.rs", "the act that a verdict is about"),
     ("src/chain/ledger.rs", "reads the folds that a request needs from a log"),
     ("src/chain/observe.rs", "answers questions from the real disk"),

@@ -5,7 +5,8 @@
 //! its session), [`names`] and [`place`].
 //!
 //! Effectful: [`observe`] (the real disk and process table as a view), [`ledger`] (the folds that a request needs, read from a
-//! log), and over an [`actor`]: [`lease`], [`relocate`], [`leftovers`], [`spawn`].
+//! log), and over an [`actor`]: [`lease`], [`relocate`], [`leftovers`], [`segment`], [`spawn`],
+//! [`upkeep`].
 
 pub mod actor;
 mod asking;
@@ -30,6 +31,7 @@ pub mod spawn;
 pub mod state;
 pub mod sweep;
 pub mod track;
+pub mod upkeep;
 pub mod verdict;
 
 pub use self::preflight::preflight;

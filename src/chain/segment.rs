@@ -83,6 +83,8 @@ pub(super) struct Segment<'r> {
     settling: bool,
     /// A session that the process proved to be in, and whether that is news: not yet said, since not yet durable.
     unproved: Option<(SessionId, bool)>,
+    /// Why not.
+    why_unproved: Option<String>,
 }
 
 impl<'r> Segment<'r> {
@@ -94,7 +96,19 @@ impl<'r> Segment<'r> {
         track: Track,
     ) -> Self {
         let (told, waiting) = (ProcessOutcome::default(), Vec::new());
-        Self { request, rules, driven, plan, track, told, waiting, looked_bytes: None, settling: false, unproved: None }
+        Self {
+            request,
+            rules,
+            driven,
+            plan,
+            track,
+            told,
+            waiting,
+            looked_bytes: None,
+            settling: false,
+            unproved: None,
+            why_unproved: None,
+        }
     }
 
     /// Listens until the process is gone. What the log does not take is offered again with the next event; in the end it is
@@ -175,12 +189,12 @@ impl<'r> Segment<'r> {
             Ok(at) => at,
             Err(Later::Never(error)) => return Err(error),
             Err(Later::Why(why)) => {
-                self.told.unrecorded = Some(why);
+                self.why_unproved = Some(why);
                 return Ok(());
             }
         };
         self.unproved = None;
-        self.told.unrecorded = None;
+        self.why_unproved = None;
         self.confirmed(actor, session, first, at)
     }
 
@@ -193,7 +207,6 @@ impl<'r> Segment<'r> {
         };
         match actor.doors.sync_file(&path) {
             Ok(()) => {}
-            Err(error) if error.kind == DoorKind::Absent => return Ok(None),
             Err(error) if error.kind == DoorKind::Died => return Err(Later::Never(error.into())),
             Err(error) => return Err(Later::Why(error.to_string())),
         }
@@ -326,6 +339,9 @@ impl<'r> Segment<'r> {
         let (segment, epoch) = (self.plan.segment.clone(), self.driven.epoch);
         self.waiting.push(SegmentEnded { segment, reason: reason.into(), code: Some(code), file, epoch }.into());
         self.write(actor)?;
+        if let Some(why) = self.why_unproved {
+            self.told.unrecorded.get_or_insert(why);
+        }
         Ok(self.told)
     }
 }

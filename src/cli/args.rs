@@ -131,6 +131,12 @@ pub(super) struct Simulate {
     /// Print the scopes and end
     #[arg(long)]
     pub(super) list: bool,
+    /// Print the canaries and end: machines with one thing wrong, each of which must break a property
+    #[arg(long)]
+    pub(super) list_canaries: bool,
+    /// Explore this canary; 20 where it is found, as it must be
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["scope", "schedule"])]
+    pub(super) canary: Option<String>,
     /// Replay one schedule of --scope, step by step
     #[arg(long, value_name = "S", requires = "scope")]
     pub(super) schedule: Option<String>,

@@ -8,13 +8,29 @@ use serde_json::{Value, json};
 use crate::cli::args::Simulate;
 use crate::cli::error::{Failure, exit};
 use crate::cli::output::Output;
+use crate::sim::canary::Canary;
 use crate::sim::explore::{Counts, Explorer, Options, Violation, replay, story};
 use crate::sim::{check, scopes};
 
 /// Explores, and gives 20 where a property was broken.
 pub(super) fn simulate(args: &Simulate, output: &Output) -> Result<u8, Failure> {
-    let stated: Vec<scopes::Stated> =
-        scopes::all().into_iter().filter(|it| args.scope.as_deref().is_none_or(|name| it.scope.name == name)).collect();
+    if args.list_canaries {
+        for canary in Canary::ALL {
+            let (name, property, words) = (canary.name(), canary.property(), canary.words());
+            output.data(&format!("{name:<18}{property:<24}{}: {words}\n", canary.scope()))?;
+        }
+        return Ok(exit::OK);
+    }
+    let stated: Vec<scopes::Stated> = match args.canary.as_deref() {
+        Some(name) => {
+            let found = Canary::named(name).and_then(scopes::of);
+            vec![found.ok_or_else(|| Failure::usage("there is no such canary").next("see --list-canaries"))?]
+        }
+        None => scopes::all()
+            .into_iter()
+            .filter(|it| args.scope.as_deref().is_none_or(|name| it.scope.name == name))
+            .collect(),
+    };
     if stated.is_empty() {
         let names: Vec<&str> = scopes::all().iter().map(|it| it.scope.name).collect();
         return Err(Failure::usage("there is no such scope").next(format!("scopes: {}", names.join(", "))));

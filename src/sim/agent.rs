@@ -86,6 +86,19 @@ pub struct Surroundings {
     pub config_dir: String,
     /// The working directory.
     pub cwd: String,
+    /// What it does wrong.
+    pub wrong: Option<Wrong>,
+}
+
+/// A way in which an agent does something else than was foretold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wrong {
+    /// A fork does not take the history along.
+    Forgets,
+    /// It finds nothing in its own folder.
+    IsBlind,
+    /// A fork is written into its source.
+    WritesIntoSource,
 }
 
 /// The name of a working directory's folder: each character that is no letter or digit of ASCII becomes a dash.
@@ -140,6 +153,7 @@ pub fn run(machine: &mut dyn Machine, arguments: &Arguments, place: &Surrounding
     let own = format!("{projects}/{}", folder(&place.cwd));
     let source = match &arguments.resume {
         None => None,
+        Some(_) if place.wrong == Some(Wrong::IsBlind) => return refuse(machine, arguments, ""),
         Some(asked) => match find(machine, &projects, &own, asked)? {
             Some(found) => Some(found),
             None => return refuse(machine, arguments, asked),
@@ -161,8 +175,10 @@ pub fn run(machine: &mut dyn Machine, arguments: &Arguments, place: &Surrounding
     if arguments.says {
         machine.say(json!({"type": "system", "subtype": "init", "session_id": id}).to_string())?;
     }
-    let file = if is_new { format!("{own}/{id}.jsonl") } else { path };
-    converse(machine, &file, &bytes, arguments.fork)?;
+    let into_source = place.wrong == Some(Wrong::WritesIntoSource) && arguments.fork;
+    let file = if is_new && !into_source { format!("{own}/{id}.jsonl") } else { path };
+    let bytes = if place.wrong == Some(Wrong::Forgets) && arguments.fork { Vec::new() } else { bytes };
+    converse(machine, &file, &bytes, arguments.fork && !into_source)?;
     if arguments.says {
         let result = json!({"type": "result", "subtype": "success", "is_error": false, "session_id": id});
         machine.say(result.to_string())?;
@@ -291,7 +307,7 @@ mod tests {
 
     fn start(machine: &mut Plain, line: &str) -> i32 {
         let argv: Vec<String> = line.split(' ').map(str::to_owned).collect();
-        let place = Surroundings { config_dir: "/c".into(), cwd: "/w".into() };
+        let place = Surroundings { config_dir: "/c".into(), cwd: "/w".into(), wrong: None };
         run(machine, &Arguments::parse(&argv), &place).unwrap_or(137)
     }
 

@@ -8,42 +8,58 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use crate::chain::{Expected, ledger, preflight};
+use crate::chain::{Expected, ledger, preflight, reconcile};
 use crate::id::StreamName;
 use crate::log::{Log as _, Records as _};
+use crate::sim::actors::spawned;
+use crate::sim::ask::Ask;
 use crate::sim::doors::StageLog;
 use crate::sim::run::{Part, Run};
-use crate::sim::scopes::{Ask, Stated, original, spawned, transcript};
+use crate::sim::scopes::{Allowed, Stated};
+use crate::sim::setting::{original, transcript, turns};
 use crate::sim::stage::{Ending, Hub, Stand};
 
 /// The check of a scope's ends.
 pub fn of(stated: &Stated) -> impl Fn(&mut Run) -> Result<(), String> + use<> {
-    let asks = stated.asks.clone();
+    let (asks, allowed) = (stated.asks.clone(), stated.allowed);
     move |run| {
-        originals(&run.hub.borrow())?;
-        heads(&run.hub.borrow())?;
+        originals(&run.hub.borrow(), allowed)?;
+        heads(&run.hub.borrow(), allowed)?;
         for ask in &asks {
-            again(run, *ask)?;
+            again(run, *ask, allowed)?;
         }
         for ask in &asks {
             settled(&run.hub.borrow(), ask)?;
         }
-        nothing_left(&run.hub.borrow())?;
-        originals(&run.hub.borrow())
+        nothing_left(&run.hub.borrow(), allowed)?;
+        nobody_elses(&run.hub.borrow())?;
+        originals(&run.hub.borrow(), allowed)
     }
 }
 
-/// What was there at the beginning is there: byte for byte, or with more at its end where it was resumed in place.
-fn originals(hub: &Hub) -> Result<(), String> {
+/// What was there at the beginning is there: byte for byte, or with more at its end where it was continued.
+fn originals(hub: &Hub, allowed: Allowed) -> Result<(), String> {
     match hub.disk.read(&original()) {
         Some(bytes) if bytes.starts_with(&transcript()) => Ok(()),
         Some(_) => Err("the original was changed".into()),
+        None if allowed.deleted => Ok(()),
         None => Err("the original is gone".into()),
     }
 }
 
+/// What somebody else wrote is somewhere.
+fn nobody_elses(hub: &Hub) -> Result<(), String> {
+    let is_in = |text: &str, path: &str| {
+        hub.disk.read(path).is_some_and(|bytes| String::from_utf8_lossy(&bytes).contains(text))
+    };
+    match hub.outside.iter().find(|text| !hub.disk.paths().any(|path| is_in(text, path))) {
+        Some(text) => Err(format!("what somebody else wrote is gone: {text:?}")),
+        None => Ok(()),
+    }
+}
+
 /// Every head is a place that was confirmed, and its file is there.
-fn heads(hub: &Hub) -> Result<(), String> {
+fn heads(hub: &Hub, allowed: Allowed) -> Result<(), String> {
     for frontier in hub.log.streams().map_err(|error| error.to_string())? {
         if !matches!(frontier.stream, StreamName::Agent(_)) {
             continue;
@@ -51,7 +67,8 @@ fn heads(hub: &Hub) -> Result<(), String> {
         let (_, state) = hub.log.state(&frontier.stream).map_err(|error| error.to_string())?;
         let Some(head) = state.agent().and_then(|agent| agent.head) else { continue };
         let path = head.at.path.as_ref().map(|path| path.as_str().to_owned()).unwrap_or_default();
-        if hub.disk.read(&path).is_none() {
+        let is_deleted = allowed.deleted && path == original();
+        if hub.disk.read(&path).is_none() && !is_deleted {
             return Err(format!("the head of {} is at {path:?}, and nothing is there", frontier.stream));
         }
     }
@@ -59,13 +76,19 @@ fn heads(hub: &Hub) -> Result<(), String> {
 }
 
 /// Asks once more, and spawns with the answer: agreement, and nothing lost.
-fn again(run: &mut Run, ask: Ask) -> Result<(), String> {
+fn again(run: &mut Run, ask: Ask, allowed: Allowed) -> Result<(), String> {
     let told: Rc<RefCell<Option<(Expected, Ending)>>> = Rc::default();
     let keep = Rc::clone(&told);
     let body = Rc::new(move |stand: &mut Stand<'_>| {
-        let Ok(request) = ask.request() else { return 2 };
+        let Ok(mut request) = ask.request() else { return 2 };
         let log = StageLog::new(stand.clone());
         let Ok(ledger) = ledger::read(log.records(), &request) else { return 2 };
+        if request.session.is_none() {
+            // The pane holds what it was told last: where the conversation is.
+            let Ok(now) = reconcile::virtually(&ledger, &request, &mut stand.clone()) else { return 2 };
+            let head = now.agent.as_ref().and_then(|agent| agent.head.as_ref());
+            request.session = head.map(|head| head.at.session.as_str().to_owned());
+        }
         let Ok(receipt) = preflight(&ledger, &request, &mut stand.clone()) else { return 2 };
         let expected = Expected::from(&receipt);
         let ending = spawned(stand, &request, ask.tells, Some(&expected));
@@ -76,17 +99,33 @@ fn again(run: &mut Run, ask: Ask) -> Result<(), String> {
     run.enter(&Part { name: "the next spawn", body, is_mortal: false });
     run.finish()?;
     let Some((expected, ending)) = told.borrow_mut().take() else { return Err("the next spawn did not answer".into()) };
+    if allowed.taken && is_taken(&expected, &ending) {
+        return Ok(());
+    }
     agrees(&expected, &ending)?;
     let hub = run.hub.borrow();
     let sent = hub.processes.iter().skip(first).rfind(|process| !process.sent.is_empty());
     let sent = sent.map(|process| process.sent.clone()).unwrap_or_default();
-    if let Some(turn) = lost(&hub, ask.agent, &sent) {
-        return Err(format!(
-            "agent {} lost {turn:?}: the next spawn ({}) sent {sent:?}",
-            ask.agent, expected.verdict.verdict
-        ));
+    if allowed.deleted && hub.disk.read(&original()).is_none() {
+        return Ok(());
     }
-    Ok(())
+    if ask.is_foreign {
+        let crossed = sent.iter().any(|turn| turns().contains(turn));
+        return if crossed { Err("a conversation was continued by another identity".into()) } else { Ok(()) };
+    }
+    match lost(&hub, ask, &sent) {
+        Some(turn) => {
+            let word = expected.verdict.verdict;
+            Err(format!("agent {} lost {turn:?}: the next spawn ({word}) sent {sent:?}", ask.agent))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Foreseen, said, and nothing was started.
+fn is_taken(expected: &Expected, ending: &Ending) -> bool {
+    let says = expected.verdict.findings.iter().any(|it| it.code == "destination_taken");
+    says && matches!(ending, Ending::Unknown(_))
 }
 
 /// What the preflight said is what the spawn did.
@@ -105,10 +144,10 @@ fn words(expected: &Expected) -> String {
 }
 
 /// A turn that was proved, or was there at the beginning, and is not in what was sent.
-fn lost(hub: &Hub, agent: &str, sent: &[String]) -> Option<String> {
-    let first = (0..2).flat_map(|turn| [format!("user {turn}"), format!("assistant {turn}")]);
-    let proved = hub.confirmed.iter().filter(|(whose, _)| whose == agent).map(|(_, turn)| turn.clone());
-    first.chain(proved).find(|turn| !sent.contains(turn))
+fn lost(hub: &Hub, ask: Ask, sent: &[String]) -> Option<String> {
+    let first = if ask.has_history() { turns() } else { Vec::new() };
+    let proved = hub.confirmed.iter().filter(|(whose, _)| whose == ask.agent).map(|(_, turn)| turn.clone());
+    first.into_iter().chain(proved).find(|turn| !sent.contains(turn))
 }
 
 /// Nothing is under way any more, and the log's fold says so.
@@ -124,7 +163,7 @@ fn settled(hub: &Hub, ask: &Ask) -> Result<(), String> {
 }
 
 /// No marker, no half copy, no second file of one id in a login.
-fn nothing_left(hub: &Hub) -> Result<(), String> {
+fn nothing_left(hub: &Hub, allowed: Allowed) -> Result<(), String> {
     let mut ids: BTreeMap<(String, String), usize> = BTreeMap::new();
     for path in hub.disk.paths() {
         if path.contains(".throughline-") {
@@ -136,6 +175,7 @@ fn nothing_left(hub: &Hub) -> Result<(), String> {
         }
     }
     match ids.iter().find(|(_, count)| **count > 1) {
+        Some(_) if allowed.twin => Ok(()),
         Some(((login, name), _)) => Err(format!("{name} is there twice in {login}")),
         None => Ok(()),
     }

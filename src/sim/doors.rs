@@ -3,11 +3,13 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::chain::fold::State;
-use crate::event::{Event, FileFacts, Holder, TAIL_BYTES};
+use crate::event::{AgentEvent, Event, FileFacts, Holder, TAIL_BYTES};
 use crate::id::{Digest, StreamName};
 use crate::log::{Append, AppendError, Appended, Entry, LogError, MemoryLog};
 use crate::sim::agent::{self, Ended, Machine};
+use crate::sim::canary::Canary;
 use crate::sim::disk::{Node, Refusal};
+use crate::sim::setting::transcript;
 use crate::sim::stage::{Hub, Process, Stand, Step, pid};
 use crate::world::doors::{Command, DoorError, DoorKind, Doors, Fresh, Heard, Launched};
 
@@ -15,11 +17,11 @@ pub(super) fn look(door: &'static str, path: &str) -> Step {
     Step { door, path: path.into(), can_fail: true, is_shared: true, waits_for: None }
 }
 
-fn act(door: &'static str, path: &str) -> Step {
+pub(super) fn act(door: &'static str, path: &str) -> Step {
     look(door, path)
 }
 
-fn of(door: &'static str, path: &str, refusal: Refusal) -> DoorError {
+pub(super) fn refused(door: &'static str, path: &str, refusal: Refusal) -> DoorError {
     let kind = match refusal {
         Refusal::Exists => DoorKind::Exists,
         Refusal::Absent => DoorKind::Absent,
@@ -35,12 +37,15 @@ fn facts_of(bytes: &[u8]) -> FileFacts {
 
 impl Stand<'_> {
     fn write_whole(&self, door: &'static str, path: &str, bytes: &[u8]) -> Result<(), DoorError> {
-        self.at(act(door, path), |hub| hub.disk.create(path).map_err(|why| of(door, path, why)))?;
+        self.at(act(door, path), |hub| hub.disk.create(path).map_err(|why| refused(door, path, why)))?;
         let (first, second) = bytes.split_at(bytes.len() / 2);
         for half in [first, second] {
-            self.at(act(door, path), |hub| hub.disk.append(path, half).map_err(|why| of(door, path, why)))?;
+            self.at(act(door, path), |hub| hub.disk.append(path, half).map_err(|why| refused(door, path, why)))?;
         }
-        self.at(act("sync", path), |hub| hub.disk.sync(path).map_err(|why| of(door, path, why)))
+        self.at(act("sync", path), |hub| {
+            let is_lost = hub.is(Canary::CopyUnsynced) && door == "copy_new";
+            if is_lost { Ok(()) } else { hub.disk.sync(path).map_err(|why| refused(door, path, why)) }
+        })
     }
 }
 
@@ -67,7 +72,10 @@ impl Doors for Stand<'_> {
 
     fn lock(&mut self, name: &str) -> Result<bool, DoorError> {
         let me = self.me;
-        self.at(act("lock", name), |hub| Ok(*hub.locks.entry(name.to_owned()).or_insert(me) == me))
+        self.at(act("lock", name), |hub| {
+            let is_given = hub.is(Canary::LivingAreDead);
+            Ok(*hub.locks.entry(name.to_owned()).or_insert(me) == me || is_given)
+        })
     }
 
     fn unlock(&mut self, name: &str) {
@@ -82,13 +90,13 @@ impl Doors for Stand<'_> {
     }
 
     fn make_dir(&mut self, dir: &str) -> Result<(), DoorError> {
-        self.at(act("make_dir", dir), |hub| hub.disk.make_dir(dir).map_err(|why| of("make_dir", dir, why)))
+        self.at(act("make_dir", dir), |hub| hub.disk.make_dir(dir).map_err(|why| refused("make_dir", dir, why)))
     }
 
     fn copy_new(&mut self, from: &str, to: &str, bytes: u64) -> Result<FileFacts, DoorError> {
         let failed = |why: &str| DoorError::new("copy_new", from, DoorKind::Failed, why);
         let source = self.at(look("copy_new", from), |hub| {
-            hub.disk.read(from).ok_or_else(|| of("copy_new", from, Refusal::Absent))
+            hub.disk.read(from).ok_or_else(|| refused("copy_new", from, Refusal::Absent))
         })?;
         let wanted = usize::try_from(bytes).unwrap_or(usize::MAX);
         let prefix = source.get(..wanted).ok_or_else(|| failed("it became shorter"))?;
@@ -102,14 +110,22 @@ impl Doors for Stand<'_> {
 
     fn sync_file(&mut self, path: &str) -> Result<(), DoorError> {
         self.at(act("sync", path), |hub| {
-            hub.disk.sync(path).map_err(|why| of("sync", path, why))?;
+            if hub.is(Canary::ProofsUnsynced) {
+                return Ok(());
+            }
+            hub.disk.sync(path).map_err(|why| refused("sync", path, why))?;
             let dir = path.rsplit_once('/').map_or("", |(dir, _)| dir);
-            hub.disk.sync_dir(dir).map_err(|why| of("sync", path, why))
+            hub.disk.sync_dir(dir).map_err(|why| refused("sync", path, why))
         })
     }
 
     fn sync_dir(&mut self, dir: &str) -> Result<(), DoorError> {
-        self.at(act("sync_dir", dir), |hub| hub.disk.sync_dir(dir).map_err(|why| of("sync_dir", dir, why)))
+        self.at(act("sync_dir", dir), |hub| {
+            if hub.is(Canary::NamesUnsynced) {
+                return Ok(());
+            }
+            hub.disk.sync_dir(dir).map_err(|why| refused("sync_dir", dir, why))
+        })
     }
 
     fn link_new(&mut self, from: &str, to: &str) -> Result<(), DoorError> {
@@ -117,34 +133,47 @@ impl Doors for Stand<'_> {
             if !hub.links {
                 return Err(DoorError::new("link_new", to, DoorKind::Unsupported, "no links here"));
             }
-            hub.disk.link(from, to).map_err(|why| of("link_new", to, why))
+            hub.disk.link(from, to).map_err(|why| refused("link_new", to, why))
         })
     }
 
     fn rename_new(&mut self, from: &str, to: &str) -> Result<(), DoorError> {
-        self.at(act("rename_new", to), |hub| hub.disk.rename(from, to).map_err(|why| of("rename_new", to, why)))
+        self.at(act("rename_new", to), |hub| {
+            if hub.is(Canary::RenameReplaces) && hub.disk.node(to).is_some() {
+                hub.disk.remove(to).map_err(|why| refused("rename_new", to, why))?;
+            }
+            hub.disk.rename(from, to).map_err(|why| refused("rename_new", to, why))
+        })
     }
 
     fn remove(&mut self, path: &str) -> Result<(), DoorError> {
-        self.at(act("remove", path), |hub| hub.disk.remove(path).map_err(|why| of("remove", path, why)))
+        self.at(act("remove", path), |hub| {
+            if hub.is(Canary::RemovesNothing) {
+                return Ok(());
+            }
+            hub.disk.remove(path).map_err(|why| refused("remove", path, why))
+        })
     }
 
     fn facts(&mut self, path: &str) -> Result<FileFacts, DoorError> {
         self.at(look("facts", path), |hub| {
-            hub.disk.read(path).map(|bytes| facts_of(&bytes)).ok_or_else(|| of("facts", path, Refusal::Absent))
+            if hub.is(Canary::FactsLie) && hub.disk.node(path).is_some() {
+                return Ok(facts_of(&transcript()));
+            }
+            hub.disk.read(path).map(|bytes| facts_of(&bytes)).ok_or_else(|| refused("facts", path, Refusal::Absent))
         })
     }
 
     fn read_small(&mut self, path: &str) -> Result<Vec<u8>, DoorError> {
         self.at(look("read_small", path), |hub| {
-            hub.disk.read(path).map(|bytes| bytes.to_vec()).ok_or_else(|| of("read_small", path, Refusal::Absent))
+            hub.disk.read(path).map(|bytes| bytes.to_vec()).ok_or_else(|| refused("read_small", path, Refusal::Absent))
         })
     }
 
     fn touch(&mut self, path: &str) -> Result<i64, DoorError> {
         self.at(act("touch", path), |hub| {
-            let before = hub.disk.age_days(path).ok_or_else(|| of("touch", path, Refusal::Absent))?;
-            hub.disk.set_age(path, 0).map_err(|why| of("touch", path, why))?;
+            let before = hub.disk.age_days(path).ok_or_else(|| refused("touch", path, Refusal::Absent))?;
+            hub.disk.set_age(path, 0).map_err(|why| refused("touch", path, why))?;
             Ok(-before * 86_400_000)
         })
     }
@@ -153,7 +182,8 @@ impl Doors for Stand<'_> {
         let me = self.me;
         self.at(act("launch", &command.cwd), |hub| {
             let (command, parent) = (Some(command.clone()), Some(me));
-            let child = hub.add(Process { alive: true, held: true, command, parent, ..Process::default() });
+            let held = !hub.is(Canary::Unheld);
+            let child = hub.add(Process { alive: true, held, command, parent, ..Process::default() });
             Ok(Launched { pid: pid(child), started: 1 })
         })
     }
@@ -219,10 +249,10 @@ impl Machine for Stand<'_> {
         self.at(Step { can_fail: false, ..act("cli writes", path) }, |hub| {
             if hub.disk.node(path).is_none() {
                 let dir = path.rsplit_once('/').map_or("", |(dir, _)| dir);
-                hub.disk.make_dir(dir).map_err(|why| of("cli writes", path, why))?;
-                hub.disk.create(path).map_err(|why| of("cli writes", path, why))?;
+                hub.disk.make_dir(dir).map_err(|why| refused("cli writes", path, why))?;
+                hub.disk.create(path).map_err(|why| refused("cli writes", path, why))?;
             }
-            hub.disk.append(path, bytes).map_err(|why| of("cli writes", path, why))
+            hub.disk.append(path, bytes).map_err(|why| refused("cli writes", path, why))
         })
         .map_err(|_| Ended)
     }
@@ -279,6 +309,9 @@ impl crate::log::Log<State> for StageLog<'_> {
         let kinds: Vec<&str> = entries.iter().flat_map(|entry| entry.events.iter().map(Event::kind)).collect();
         let mut result = None;
         let opened = self.stand.at(look("append", &kinds.join("+")), |hub| {
+            let forgotten = hub.is(Canary::HeadsForgotten).then(|| without_moves(entries));
+            let wrong = forgotten.or_else(|| hub.is(Canary::HeadsAstray).then(|| astray(entries)));
+            let entries = wrong.as_deref().unwrap_or(entries);
             let appended = self.log.append(entries, append);
             if appended.is_ok() {
                 entries.iter().for_each(|entry| note(hub, self.stand.me, entry));
@@ -302,6 +335,22 @@ impl crate::log::Log<State> for StageLog<'_> {
     ) -> Result<crate::log::Imported, crate::log::ImportError> {
         self.log.import(from, import, progress)
     }
+}
+
+fn without_moves(entries: &[Entry]) -> Vec<Entry> {
+    let mut entries = entries.to_vec();
+    entries.iter_mut().for_each(|entry| entry.events.retain(|event| event.kind() != "chain_head_moved"));
+    entries
+}
+
+fn astray(entries: &[Entry]) -> Vec<Entry> {
+    let mut entries = entries.to_vec();
+    for event in entries.iter_mut().flat_map(|entry| &mut entry.events) {
+        if let Event::Agent(AgentEvent::ChainHeadMoved(moved)) = event {
+            moved.to.path = crate::id::PathText::parse("/somewhere/else").ok();
+        }
+    }
+    entries
 }
 
 fn note(hub: &mut Hub, writer: usize, entry: &Entry) {
@@ -332,6 +381,13 @@ pub(super) fn cli(stand: &mut Stand<'_>) -> i32 {
     let command = stand.hub.borrow().processes[stand.me].command.clone();
     let Some(command) = command else { return 127 };
     let config_dir = command.env.get("CLAUDE_CONFIG_DIR").cloned().flatten().unwrap_or_default();
-    let place = agent::Surroundings { config_dir, cwd: command.cwd.clone() };
+    let wrongs = [
+        (Canary::AgentForgets, agent::Wrong::Forgets),
+        (Canary::AgentIsBlind, agent::Wrong::IsBlind),
+        (Canary::ForkIntoSource, agent::Wrong::WritesIntoSource),
+    ];
+    let canary = stand.hub.borrow().canary;
+    let wrong = wrongs.iter().find(|(of, _)| canary == Some(*of)).map(|(_, wrong)| *wrong);
+    let place = agent::Surroundings { config_dir, cwd: command.cwd.clone(), wrong };
     agent::run(stand, &agent::Arguments::parse(&command.argv), &place).unwrap_or(137)
 }

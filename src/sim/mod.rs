@@ -4,12 +4,16 @@
 //! pretend CLI ([`agent`]) that shares nothing with our rules plays the agent; [`explore`] tries what can happen in the
 //! stated [`scopes`], one [`run`] after another, and [`check`] says after each end what must hold.
 
+pub mod actors;
 pub mod agent;
+pub mod ask;
+pub mod canary;
 pub mod check;
 pub mod disk;
 pub mod doors;
 pub mod explore;
 pub mod run;
 pub mod scopes;
+pub mod setting;
 pub mod stage;
 mod view;

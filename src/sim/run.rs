@@ -9,6 +9,7 @@ use std::rc::Rc;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult};
 
+use crate::sim::canary::Canary;
 use crate::sim::disk::Cut;
 use crate::sim::doors::cli;
 use crate::sim::stage::{Go, Hub, Process, Stand, Step};
@@ -67,6 +68,8 @@ pub struct Scope {
     pub parts: Vec<Part>,
     /// What may go wrong.
     pub budget: Budget,
+    /// What is wrong with the machine itself.
+    pub canary: Option<Canary>,
 }
 
 /// One choice.
@@ -113,6 +116,7 @@ impl Run {
     pub(super) fn new(scope: &Scope, stacks: Vec<DefaultStack>, tells: bool) -> Self {
         let hub = Rc::new(RefCell::new(Hub::default()));
         let broken = (scope.setup)(&mut hub.borrow_mut()).err();
+        hub.borrow_mut().canary = scope.canary;
         let story = tells.then(Vec::new);
         let mut run =
             Self { hub, slots: Vec::new(), budget: scope.budget, stacks, story, current: 0, steps: 0, broken };

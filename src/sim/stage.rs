@@ -18,6 +18,7 @@ use crate::chain::spawn::SpawnError;
 use crate::event::{Holder, VerdictWord};
 use crate::id::StoreId;
 use crate::log::MemoryLog;
+use crate::sim::canary::Canary;
 use crate::sim::disk::Disk;
 use crate::world::doors::{Command, DoorError, DoorKind};
 
@@ -136,6 +137,10 @@ pub struct Hub {
     pub confirmed: BTreeSet<(String, String)>,
     /// What came of spawns, by their actors.
     pub endings: BTreeMap<usize, Ending>,
+    /// Texts that somebody else wrote into files: they must be somewhere in the end.
+    pub outside: BTreeSet<String>,
+    /// What is wrong with this machine.
+    pub canary: Option<Canary>,
 }
 
 impl Default for Hub {
@@ -152,11 +157,19 @@ impl Default for Hub {
             links: true,
             confirmed: BTreeSet::new(),
             endings: BTreeMap::new(),
+            outside: BTreeSet::new(),
+            canary: None,
         }
     }
 }
 
 impl Hub {
+    /// Whether this is what is wrong.
+    #[must_use]
+    pub fn is(&self, canary: Canary) -> bool {
+        self.canary == Some(canary)
+    }
+
     /// A new process.
     pub fn add(&mut self, process: Process) -> usize {
         self.processes.push(process);
@@ -173,7 +186,9 @@ impl Hub {
 
     /// The actor is gone: its locks are free, what it held goes with it.
     pub fn end(&mut self, actor: usize, code: i32) {
-        self.locks.retain(|_, holder| *holder != actor);
+        if !self.is(Canary::LocksForEver) {
+            self.locks.retain(|_, holder| *holder != actor);
+        }
         let process = &mut self.processes[actor];
         process.alive = false;
         process.code = Some(code);

@@ -5,8 +5,10 @@
 
 use crate::chain::observe::parse;
 use crate::provider::source;
+use crate::sim::canary::Canary;
 use crate::sim::disk::Node;
 use crate::sim::doors::look;
+use crate::sim::setting::LOGIN;
 use crate::sim::stage::{Hub, Stand, actor_of};
 use crate::snapshot::{
     Answer, Entry, Life, Node as Seen2, NodeKind, Order, Process, Question, Seen, SnapshotError, View,
@@ -105,6 +107,9 @@ fn life(hub: &Hub, process: &Process) -> Life {
     if process.boot.as_deref().is_some_and(|boot| boot != hub.holder(0).boot) {
         return Life::Dead;
     }
+    if hub.is(Canary::LivingAreDead) {
+        return Life::Dead;
+    }
     let found = actor_of(process.pid).and_then(|actor| hub.processes.get(actor));
     if found.is_some_and(|process| process.alive) { Life::Alive } else { Life::Dead }
 }
@@ -135,10 +140,13 @@ fn answer(hub: &Hub, question: &Question) -> Answer {
             bytes.get(start..end).map_or(Seen::Absent, |tail| Seen::Is(crate::id::Digest::plain(tail)))
         })),
         Question::Identity { path, format } => {
+            let own = format!("{LOGIN}/.claude.json");
+            let path = if hub.is(Canary::IdentityBlind) { &own } else { path };
             Answer::Identity(read(hub, path, |bytes| parse::identity(*format, bytes).map_or(Seen::Absent, Seen::Is)))
         }
         Question::Setting { .. } => Answer::Number(Seen::Absent),
         Question::Owners { .. } => Answer::Owners(Seen::Absent),
+        Question::Marker { .. } if hub.is(Canary::MarkersUnseen) => Answer::Marker(Seen::Absent),
         Question::Marker { path } => Answer::Marker(read(hub, path, parse::marker)),
         Question::Process(process) => Answer::Life(life(hub, process)),
         Question::Worktrees { .. } => Answer::Texts(Seen::Absent),
