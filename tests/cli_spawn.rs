@@ -327,3 +327,65 @@ fn a_second_driver_is_told_that_the_agent_is_busy_until_the_first_and_its_child_
     let kinds = stage.kinds();
     assert!(kinds.iter().filter(|kind| *kind == "segment_ended").count() == 2, "{kinds:?}");
 }
+
+/// The pid that the last `launched` event names.
+fn launched(stage: &Stage) -> Option<String> {
+    let output = run(&mut stage.throughline(&["export"]));
+    let lines = stdout(&output);
+    let values = lines.lines().skip(1).filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let last = values.filter(|value| value["kind"] == "launched").last()?;
+    last["body"]["pid"].as_u64().map(|pid| pid.to_string())
+}
+
+#[test]
+fn a_copy_that_a_killed_driver_left_counts_as_absent_and_the_next_to_come_removes_it() {
+    for sweeps in [false, true] {
+        let stage = Stage::new();
+        let old = stage.spawned("login", &[]);
+        fs::create_dir(stage.world.path("second")).expect("a folder");
+        stage.world.identity("second", "one");
+        let original = fs::read(stage.world.file("login", "work", &old)).expect("the session");
+        let wait = stage.world.path("wait");
+        run(Command::new("mkfifo").arg(&wait));
+        let more = ["--session", &old, "--means", "by_copy", "--"];
+        let mut driver = stage.throughline(&[]);
+        driver.args(stage.question("spawn", "second", &more)).arg(stage.agent()).args(["-p", "hi"]);
+        let before = launched(&stage);
+        let mut driver = driver.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a driver");
+        let child = loop {
+            match launched(&stage) {
+                Some(pid) if Some(&pid) != before.as_ref() => break pid,
+                _ => std::thread::sleep(std::time::Duration::from_millis(20)),
+            }
+        };
+        driver.kill().expect("a signal");
+        driver.wait().expect("an end");
+        run(Command::new("kill").args(["-9", &child]));
+        let copy = stage.world.file("second", "work", &old);
+        assert!(fs::metadata(&copy).is_ok(), "the copy is there");
+        let foretold = loop {
+            let foretold = stage.preflight("second", &more[..4]);
+            if foretold["verdict"] != "busy" {
+                break foretold;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        };
+        assert_eq!((&foretold["verdict"], &foretold["means"]), (&"resume".into(), &"by_copy".into()), "{foretold}");
+        assert!(foretold["findings"].to_string().contains("leftover"), "{foretold}");
+        fs::remove_file(&wait).expect("gone");
+        if sweeps {
+            let dry = run(&mut stage.throughline(&["--json", "sweep", "--agent", "a", "--dry-run"]));
+            assert_eq!(json_of(&dry)["agents"][0]["removes"][0], copy.to_str().expect("a path"));
+            assert!(fs::metadata(&copy).is_ok(), "nothing was done");
+            let swept = run(&mut stage.throughline(&["--json", "sweep", "--all"]));
+            assert_eq!(json_of(&swept)["agents"][0]["removed"].as_array().map(Vec::len), Some(1), "{swept:?}");
+            let again = run(&mut stage.throughline(&["--json", "reconcile", "--agent", "a"]));
+            assert_eq!(json_of(&again)["agents"][0]["done"], false, "twice is once");
+            assert!(fs::metadata(&copy).is_err());
+        }
+        let new = stage.spawned("second", &more[..4]);
+        assert_ne!(new, old);
+        assert!(fs::metadata(&copy).is_err());
+        assert_eq!(fs::read(stage.world.file("login", "work", &old)).expect("the session"), original);
+    }
+}

@@ -1,9 +1,9 @@
 //! The protocols on the simulated machine: the scopes that take little time, whole; what the explorer itself promises.
 
 use throughline::sim::canary::Canary;
-use throughline::sim::check;
 use throughline::sim::explore::{Explorer, Options, Violation, replay};
 use throughline::sim::scopes::{self, Stated};
+use throughline::sim::{check, random};
 
 fn scope(name: &str) -> Stated {
     scopes::all().into_iter().find(|it| it.scope.name == name).unwrap_or_else(|| panic!("{name} is no scope"))
@@ -97,4 +97,27 @@ fn leaving_out_moments_that_were_met_before_loses_no_end() {
     let ((pruned, few), (whole, many)) = (all(true), all(false));
     assert_eq!(pruned, whole);
     assert!(few < many, "{few} of {many}");
+}
+
+#[test]
+fn random_worlds_hold_and_reach_what_they_are_for() {
+    let mut runs = Vec::new();
+    for seed in 1..=1_500 {
+        match random::one(seed) {
+            Ok(reached) => runs.push(reached),
+            Err(violation) => panic!("{violation:#?}"),
+        }
+    }
+    let shares = random::shares(&runs);
+    let often = ["resumed in place", "forked", "new conversation", "copied", "busy", "a process died", "a door failed"];
+    for name in often {
+        assert!(shares[name] > 0, "{name} was never reached: {shares:?}");
+    }
+}
+
+#[test]
+fn a_seed_is_one_run_always_the_same() {
+    for seed in 1..50 {
+        assert_eq!(random::one(seed), random::one(seed));
+    }
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::chain::gate::{Facts, Here, Identities};
 use crate::chain::request::{Ledger, Request};
 use crate::chain::state::{AgentState, Placed};
-use crate::chain::sweep::foreign_marker;
+use crate::chain::sweep::{Claim, claim, foreign_marker};
 use crate::chain::verdict::Step;
 use crate::event::{FileFacts, Location, Means};
 use crate::id::{Digest, IdentityKey};
@@ -130,13 +130,7 @@ impl<'a> Asking<'a, '_> {
     pub(super) fn look_surely(&mut self, id: &str) -> Result<Looked, Stop> {
         let looked = self.look(id)?;
         if let Some(marker) = &looked.in_flight {
-            let finding = Finding::new(
-                "copy_in_flight",
-                "a relocated copy of another agent, or one that the log does not know, decides what the CLI would do",
-            )
-            .at(marker)
-            .next("wait until that spawn has settled; if it is dead, remove the copy with its marker");
-            return Err(Stop::Busy(finding));
+            return Err(in_flight(marker));
         }
         if let Outcome::Unknown { why } = &looked.lookup.outcome {
             for finding in looked.lookup.findings.clone() {
@@ -339,19 +333,37 @@ impl<'a> Asking<'a, '_> {
 
     /// A copy needs a login's folder that does not have the id anywhere: a second file would hide or break the first.
     fn destination_is_free(&mut self, id: &str) -> Result<(), Stop> {
+        let taken = |path: &str| {
+            let text = "the id is in the destination already; a copy would make a twin of it";
+            Stop::Unknown(
+                Finding::new("destination_taken", text)
+                    .at(path)
+                    .next("move that file aside, or start in a config dir that does not have the id"),
+            )
+        };
         let lookup = self.rules.lookup(self.view, &self.place, id, &self.hidden, self.request.depth)?;
-        match lookup.path.iter().chain(&lookup.others).next() {
-            None => Ok(()),
-            Some(path) => Err(Stop::Unknown(
-                Finding::new(
-                    "destination_taken",
-                    "the id is in the destination already; a copy would make a twin of it",
-                )
-                .at(path)
-                .next("move that file aside, or start in a config dir that does not have the id"),
-            )),
+        if let Some(path) = lookup.path.iter().chain(&lookup.others).next() {
+            return Err(taken(path));
+        }
+        let destination = match self.rules.path_of(self.view, &self.place, id)? {
+            Seen::Is(path) => path,
+            Seen::Absent => return Ok(()),
+            Seen::Unreadable(why) => return Err(Stop::Unknown(unreadable(id, &why))),
+        };
+        let own = self.request.agent.as_ref().zip(self.ledger.agent.as_ref());
+        match claim(&destination, &self.hidden, own, self.view)? {
+            Claim::Free => Ok(()),
+            Claim::Taken => Err(taken(&destination)),
+            Claim::InFlight { marker } => Err(in_flight(&marker)),
+            Claim::Untold { why } => Err(Stop::Unknown(unreadable(&destination, &why))),
         }
     }
+}
+
+fn in_flight(marker: &str) -> Stop {
+    let text = "a relocated copy of another agent, or one that the log does not know, decides what the CLI would do";
+    let next = "wait until that spawn has settled; if it is dead, remove the copy with its marker";
+    Stop::Busy(Finding::new("copy_in_flight", text).at(marker).next(next))
 }
 
 /// A place of the log as the provider's rules take it.

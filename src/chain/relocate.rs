@@ -5,9 +5,11 @@
 //! anything is on the disk. So at every moment a leftover can be told from an ordinary session, and from somebody else's
 //! copy: `leftovers` removes exactly what is still what was logged.
 
+use std::collections::BTreeSet;
+
 use crate::chain::actor::{ActError, Actor, Driven};
 use crate::chain::names::{CopyNames, MARKER_SCHEMA, MarkerFile, names};
-use crate::chain::sweep::foreign_marker;
+use crate::chain::sweep::{Claim, claim};
 use crate::event::{FileFacts, Relocated, RelocationFailed, RelocationIntended};
 use crate::id::{AgentId, PathText, SessionId, Token};
 use crate::provider::Provider;
@@ -159,14 +161,11 @@ fn whole_records(actor: &mut Actor<'_>, rules: &dyn Provider, source: &str) -> R
 }
 
 fn destination_is_free(actor: &mut Actor<'_>, destination: &str) -> Result<(), RelocateError> {
-    // A link that leads nowhere is there too: it is looked at, not followed.
-    if actor.view.node(destination, false)? != Seen::Absent {
-        return Err(RelocateError::Taken { path: destination.into() });
-    }
-    match foreign_marker(destination, None, actor.view)? {
-        Seen::Absent => Ok(()),
-        Seen::Is(marker) => Err(RelocateError::InFlight { marker }),
-        Seen::Unreadable(why) => Err(RelocateError::Source { path: destination.into(), why }),
+    match claim(destination, &BTreeSet::new(), None, actor.view)? {
+        Claim::Free => Ok(()),
+        Claim::Taken => Err(RelocateError::Taken { path: destination.into() }),
+        Claim::InFlight { marker } => Err(RelocateError::InFlight { marker }),
+        Claim::Untold { why } => Err(RelocateError::Source { path: destination.into(), why }),
     }
 }
 

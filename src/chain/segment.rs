@@ -260,16 +260,18 @@ impl<'r> Segment<'r> {
     /// Whether the history came along.
     fn compare(&mut self, actor: &mut Actor<'_>, path: Option<&str>) -> Result<(), ActError> {
         let Some(path) = path else { return Ok(()) };
+        let found = self.rules.lookup_path(actor.view, path, self.request.depth)?;
+        let reached = found.transcript.map(|transcript| transcript.reached);
         let came = match (self.plan.how, &self.plan.before) {
             (How::Fresh, _) | (How::Resume, None) => true,
             (How::Resume, Some(before)) => actor.view.tail(path, before.bytes)? == Seen::Is(before.tail),
-            (How::Fork, _) => {
-                let found = self.rules.lookup_path(actor.view, path, self.request.depth)?;
-                found.transcript.is_none_or(|transcript| transcript.reached > self.plan.turns)
-            }
+            (How::Fork, _) => reached.is_none_or(|reached| reached > self.plan.turns),
         };
         if !came {
             self.told.drift = Some("the history that was to be continued is not in the session's file".into());
+        } else if self.plan.how == How::Resume && reached.is_some_and(|reached| reached <= self.plan.turns + 1) {
+            // The question and its answer are two.
+            self.told.drift = Some("somebody else wrote into the session's file, and hides what was answered".into());
         }
         Ok(())
     }

@@ -247,8 +247,9 @@ impl Spawning<'_> {
     fn attempt(&self, actor: &mut Actor<'_>, ledger: &Ledger, receipt: &Receipt) -> Result<Attempt, SpawnError> {
         let verdict = receipt.verdict();
         let rules = self.rules().ok_or_else(|| SpawnError::Unknown { why: why_of(verdict) })?;
-        let launch = self.launch(rules, verdict)?;
+        // Whatever the answer is, what dead spawns left goes: it would be in the way of others.
         self.sweep(actor, ledger, verdict)?;
+        let launch = self.launch(rules, verdict)?;
         let mut plan = self.plan(actor, rules, receipt, &launch)?;
         if verdict.means == Some(Means::ByCopy) {
             plan.token = Some(self.relocate(actor, rules, verdict)?);
@@ -318,9 +319,11 @@ impl Spawning<'_> {
         let reads = verdict.transcript.as_ref().map(|transcript| transcript.path.clone());
         let (mut before, mut turns) = (None, 0);
         if let Some(path) = &reads {
-            before = facts(actor.view, path)?;
+            // What is proved later is proved against this: what could not be read now must not count as nothing.
+            let untold = || SpawnError::Unknown { why: format!("{path:?} could not be read again") };
+            before = Some(facts(actor.view, path)?.ok_or_else(untold)?);
             let found = rules.lookup_path(actor.view, path, self.request.depth)?;
-            turns = found.transcript.map_or(0, |transcript| transcript.reached);
+            turns = found.transcript.ok_or_else(untold)?.reached;
         }
         Ok(Plan {
             segment: SegmentId::parse(actor.doors.fresh(Fresh::Segment))?,

@@ -79,6 +79,50 @@ pub fn is_removable(
     })
 }
 
+/// Whether a copy can be made somewhere.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Claim {
+    /// Nothing is there, and nobody is about to put something there.
+    Free,
+    /// Something has that name.
+    Taken,
+    /// Somebody else's copy is on its way there.
+    InFlight {
+        /// Its marker.
+        marker: String,
+    },
+    /// That cannot be told.
+    Untold {
+        /// Why.
+        why: String,
+    },
+}
+
+/// Whether a copy can be made at `destination`: the predicate of the preflight and of the act. What is in `hidden` is swept
+/// first.
+///
+/// # Errors
+///
+/// The view's [`SnapshotError`].
+pub fn claim(
+    destination: &str,
+    hidden: &BTreeSet<String>,
+    own: Option<(&AgentId, &AgentState)>,
+    view: &mut dyn View,
+) -> Result<Claim, SnapshotError> {
+    // A link that leads nowhere is there too: it is looked at, not followed.
+    match view.node(destination, false)? {
+        Seen::Is(_) if !hidden.contains(destination) => return Ok(Claim::Taken),
+        Seen::Unreadable(why) => return Ok(Claim::Untold { why }),
+        Seen::Is(_) | Seen::Absent => {}
+    }
+    Ok(match foreign_marker(destination, own, view)? {
+        Seen::Absent => Claim::Free,
+        Seen::Is(marker) => Claim::InFlight { marker },
+        Seen::Unreadable(why) => Claim::Untold { why },
+    })
+}
+
 /// Whether the marker of a logged copy still says what the log says. One that is not there says nothing.
 fn is_ours(agent: &AgentId, token: &Token, copy: &Copy, view: &mut dyn View) -> Result<Seen<bool>, SnapshotError> {
     Ok(match view.marker(copy.marker.as_str())? {

@@ -75,6 +75,10 @@ pub(super) enum Command {
     /// Explore the protocols on a simulated machine: every order, death, failed door and power cut of the stated scopes
     #[cfg(feature = "sim")]
     Simulate(Simulate),
+    /// Remove what an agent's dead spawns left, and say in the log what they did not live to say
+    Sweep(Upkeep),
+    /// As `sweep`: what is said without a spawn, and what is removed, are one act
+    Reconcile(Upkeep),
     /// Play two incidents in a temporary folder and show what a naive check would have said
     Demo(Demo),
     /// Print a completion script
@@ -137,6 +141,18 @@ pub(super) struct Simulate {
     /// Explore this canary; 20 where it is found, as it must be
     #[arg(long, value_name = "NAME", conflicts_with_all = ["scope", "schedule"])]
     pub(super) canary: Option<String>,
+    /// Also the scopes that take minutes
+    #[arg(long)]
+    pub(super) exhaustive: bool,
+    /// Compare the counts with those that this version is known to have; 20 where they differ
+    #[arg(long, requires = "exhaustive")]
+    pub(super) check: bool,
+    /// Run so many random worlds instead
+    #[arg(long, value_name = "N", conflicts_with_all = ["scope", "canary", "exhaustive"])]
+    pub(super) seeds: Option<u64>,
+    /// The first of their seeds
+    #[arg(long, value_name = "S", default_value_t = 1, requires = "seeds")]
+    pub(super) seed: u64,
     /// Replay one schedule of --scope, step by step
     #[arg(long, value_name = "S", requires = "scope")]
     pub(super) schedule: Option<String>,
@@ -270,6 +286,22 @@ pub(super) struct Spawn {
     /// The agent's program and its arguments; what resumes is added before the first -- of it, else at its end
     #[arg(last = true, value_name = "COMMAND")]
     pub(super) command: Vec<String>,
+}
+
+/// Whose leftovers.
+#[derive(Args, Debug)]
+pub(super) struct Upkeep {
+    /// This agent's
+    #[arg(long, value_name = "UID", required_unless_present = "all")]
+    pub(super) agent: Option<String>,
+    /// Those of every agent in the log
+    #[arg(long, conflicts_with = "agent")]
+    pub(super) all: bool,
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    #[command(flatten)]
+    pub(super) writing: Writing,
 }
 
 #[derive(Args, Debug)]

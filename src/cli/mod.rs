@@ -20,6 +20,7 @@ mod showing;
 mod simulate;
 mod spawn;
 mod store;
+mod upkeep;
 mod walk;
 
 use std::ffi::OsString;
@@ -65,6 +66,7 @@ fn dispatch(cli: &Cli, output: &Output) -> Result<u8, Failure> {
         Command::Append(args) => exchange::append(args, log, output),
         #[cfg(feature = "probe")]
         Command::Probe(args) => probe::probe(args, output),
+        Command::Sweep(args) | Command::Reconcile(args) => upkeep::upkeep(args, log, output),
         #[cfg(feature = "sim")]
         Command::Simulate(args) => simulate::simulate(args, output),
         Command::Demo(args) => demo::demo(args, output),

@@ -13,7 +13,7 @@ use crate::id::{AgentId, Epoch, StreamName, Token};
 use crate::log::Log as _;
 use crate::sim::agent::Machine as _;
 use crate::sim::ask::Ask;
-use crate::sim::doors::{StageLog, act, refused};
+use crate::sim::doors::{StageLog, act, look, refused};
 use crate::sim::run::Body;
 use crate::sim::setting::transcript;
 use crate::sim::stage::{Ending, Stand};
@@ -85,10 +85,17 @@ pub fn late(uid: &'static str, token: &'static str, epoch: u64) -> Body {
     })
 }
 
-/// Somebody who appends a turn to a file that is there, in two pieces.
+/// Somebody who appends a turn to a file that is there, in two pieces; who looks for it so often.
 #[must_use]
-pub fn writer(path: String) -> Body {
+pub fn writer(path: String, looks: usize) -> Body {
     Rc::new(move |stand: &mut Stand<'_>| {
+        for _ in 1..looks {
+            match stand.at(look("outside looks", &path), |hub| Ok(hub.disk.node(&path).is_some())) {
+                Ok(true) => break,
+                Ok(false) => {}
+                Err(_) => return 1,
+            }
+        }
         let turn = stand.turn();
         let message = json!({"role": "user", "content": format!("outside {turn}")});
         let record = json!({"type": "user", "uuid": turn, "parentUuid": "1-assistant", "message": message});
@@ -96,7 +103,9 @@ pub fn writer(path: String) -> Body {
         let (first, second) = line.split_at(line.len() / 2);
         for piece in [first, second] {
             let wrote = stand.at(act("outside writes", &path), |hub| {
-                hub.disk.append(&path, piece).map_err(|why| refused("outside writes", &path, why))
+                let why = |why| refused("outside writes", &path, why);
+                hub.disk.append(&path, piece).map_err(why)?;
+                hub.disk.sync(&path).map_err(why)
             });
             if wrote.is_err() {
                 return 1;
@@ -118,6 +127,8 @@ pub fn twin(path: String) -> Body {
             hub.disk.create(&path).map_err(why)?;
             hub.disk.append(&path, &transcript()).map_err(why)?;
             hub.disk.append(&path, b"{\"type\":\"outside twin\"}\n").map_err(why)?;
+            hub.disk.sync(&path).map_err(why)?;
+            hub.disk.sync_dir(&dir).map_err(why)?;
             hub.outside.insert("outside twin".into());
             Ok(())
         });
@@ -130,7 +141,9 @@ pub fn twin(path: String) -> Body {
 pub fn cleaner(path: String) -> Body {
     Rc::new(move |stand: &mut Stand<'_>| {
         let gone = stand.at(act("clean-up removes", &path), |hub| {
-            hub.disk.remove(&path).map_err(|why| refused("clean-up removes", &path, why))
+            let why = |why| refused("clean-up removes", &path, why);
+            hub.disk.remove(&path).map_err(why)?;
+            hub.disk.sync_dir(path.rsplit_once('/').map_or("", |(dir, _)| dir)).map_err(why)
         });
         i32::from(gone.is_err())
     })

@@ -25,14 +25,23 @@ pub fn of(stated: &Stated) -> impl Fn(&mut Run) -> Result<(), String> + use<> {
     move |run| {
         originals(&run.hub.borrow(), allowed)?;
         heads(&run.hub.borrow(), allowed)?;
+        // What a dead spawn of one agent left is in the way of another until its own next one.
+        let mut waiting = Vec::new();
         for ask in &asks {
-            again(run, *ask, allowed)?;
+            if again(run, *ask, allowed)? == Next::Waits {
+                waiting.push(*ask);
+            }
+        }
+        for ask in &waiting {
+            if again(run, *ask, allowed)? == Next::Waits {
+                return Err(format!("agent {} waits for a copy that nobody makes", ask.agent));
+            }
         }
         for ask in &asks {
             settled(&run.hub.borrow(), ask)?;
         }
         nothing_left(&run.hub.borrow(), allowed)?;
-        nobody_elses(&run.hub.borrow())?;
+        nobody_elses(&run.hub.borrow(), allowed)?;
         originals(&run.hub.borrow(), allowed)
     }
 }
@@ -41,6 +50,8 @@ pub fn of(stated: &Stated) -> impl Fn(&mut Run) -> Result<(), String> + use<> {
 fn originals(hub: &Hub, allowed: Allowed) -> Result<(), String> {
     match hub.disk.read(&original()) {
         Some(bytes) if bytes.starts_with(&transcript()) => Ok(()),
+        // An agent that had it open writes on, into a new file.
+        Some(_) if allowed.deleted => Ok(()),
         Some(_) => Err("the original was changed".into()),
         None if allowed.deleted => Ok(()),
         None => Err("the original is gone".into()),
@@ -48,7 +59,10 @@ fn originals(hub: &Hub, allowed: Allowed) -> Result<(), String> {
 }
 
 /// What somebody else wrote is somewhere.
-fn nobody_elses(hub: &Hub) -> Result<(), String> {
+fn nobody_elses(hub: &Hub, allowed: Allowed) -> Result<(), String> {
+    if allowed.deleted {
+        return Ok(());
+    }
     let is_in = |text: &str, path: &str| {
         hub.disk.read(path).is_some_and(|bytes| String::from_utf8_lossy(&bytes).contains(text))
     };
@@ -75,8 +89,17 @@ fn heads(hub: &Hub, allowed: Allowed) -> Result<(), String> {
     Ok(())
 }
 
+/// What became of the next spawn.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// It did what was foretold.
+    Went,
+    /// It was told to wait until another agent's copy is settled.
+    Waits,
+}
+
 /// Asks once more, and spawns with the answer: agreement, and nothing lost.
-fn again(run: &mut Run, ask: Ask, allowed: Allowed) -> Result<(), String> {
+fn again(run: &mut Run, ask: Ask, allowed: Allowed) -> Result<Next, String> {
     let told: Rc<RefCell<Option<(Expected, Ending)>>> = Rc::default();
     let keep = Rc::clone(&told);
     let body = Rc::new(move |stand: &mut Stand<'_>| {
@@ -100,25 +123,29 @@ fn again(run: &mut Run, ask: Ask, allowed: Allowed) -> Result<(), String> {
     run.finish()?;
     let Some((expected, ending)) = told.borrow_mut().take() else { return Err("the next spawn did not answer".into()) };
     if allowed.taken && is_taken(&expected, &ending) {
-        return Ok(());
+        return Ok(Next::Went);
+    }
+    if expected.verdict.findings.iter().any(|it| it.code == "copy_in_flight") && matches!(ending, Ending::Busy(_)) {
+        return Ok(Next::Waits);
     }
     agrees(&expected, &ending)?;
     let hub = run.hub.borrow();
     let sent = hub.processes.iter().skip(first).rfind(|process| !process.sent.is_empty());
     let sent = sent.map(|process| process.sent.clone()).unwrap_or_default();
-    if allowed.deleted && hub.disk.read(&original()).is_none() {
-        return Ok(());
+    let is_whole = hub.disk.read(&original()).is_some_and(|bytes| bytes.starts_with(&transcript()));
+    if allowed.deleted && !is_whole {
+        return Ok(Next::Went);
     }
     if ask.is_foreign {
         let crossed = sent.iter().any(|turn| turns().contains(turn));
-        return if crossed { Err("a conversation was continued by another identity".into()) } else { Ok(()) };
+        return if crossed { Err("a conversation was continued by another identity".into()) } else { Ok(Next::Went) };
     }
-    match lost(&hub, ask, &sent) {
+    match lost(&hub, ask, allowed, &sent) {
         Some(turn) => {
             let word = expected.verdict.verdict;
             Err(format!("agent {} lost {turn:?}: the next spawn ({word}) sent {sent:?}", ask.agent))
         }
-        None => Ok(()),
+        None => Ok(Next::Went),
     }
 }
 
@@ -144,9 +171,10 @@ fn words(expected: &Expected) -> String {
 }
 
 /// A turn that was proved, or was there at the beginning, and is not in what was sent.
-fn lost(hub: &Hub, ask: Ask, sent: &[String]) -> Option<String> {
+fn lost(hub: &Hub, ask: Ask, allowed: Allowed, sent: &[String]) -> Option<String> {
     let first = if ask.has_history() { turns() } else { Vec::new() };
-    let proved = hub.confirmed.iter().filter(|(whose, _)| whose == ask.agent).map(|(_, turn)| turn.clone());
+    let is_proved = |(whose, _): &&(String, String)| whose == ask.agent && !allowed.branch;
+    let proved = hub.confirmed.iter().filter(is_proved).map(|(_, turn)| turn.clone());
     first.into_iter().chain(proved).find(|turn| !sent.contains(turn))
 }
 

@@ -368,12 +368,17 @@ fn note(hub: &mut Hub, writer: usize, entry: &Entry) {
     hub.streams.insert(stream, hasher.finish());
 }
 
-/// The driver has written down that its process answered: from now on that turn must never be lost.
+/// The driver has written down that its process answered: from now on that turn must never be lost. A new conversation that
+/// somebody asked for leaves the one before behind.
 fn confirm(hub: &mut Hub, driver: usize, uid: &str) {
     let child = hub.processes.iter().rev().find(|child| child.parent == Some(driver));
-    if let Some(turn) = child.and_then(|child| child.sent.last().cloned()) {
-        hub.confirmed.insert((uid.to_owned(), turn));
+    let Some((turn, command)) = child.and_then(|child| child.sent.last().cloned().zip(child.command.clone())) else {
+        return;
+    };
+    if !command.argv.iter().any(|word| word == "--resume") {
+        hub.confirmed.retain(|(whose, known)| whose != uid || *known == turn);
     }
+    hub.confirmed.insert((uid.to_owned(), turn));
 }
 
 /// Runs the pretend CLI as an actor.

@@ -66,7 +66,7 @@ pub(super) fn one_conversation(hub: &mut Hub) -> Result<(), String> {
         put(hub, &format!("{login}/.claude.json"), account.as_bytes())?;
     }
     put(hub, &original(), &transcript())?;
-    ["a", "b"].iter().try_for_each(|agent| confirm(hub, agent).map_err(|error| error.to_string()))
+    ["a", "b", "d"].iter().try_for_each(|agent| confirm(hub, agent).map_err(|error| error.to_string()))
 }
 
 /// Events by which the conversation became this agent's.
