@@ -12,6 +12,8 @@
 //! | [`process`] | who runs, since when; who we are |
 //! | [`clock`] | the wall clock, for people: no decision reads it |
 //! | [`mod@write`] | new files and folders; it never replaces what is there |
+//! | [`replace`] | a small file that others write too, replaced as a whole |
+//! | [`stdin`] | what this process is told, within a time and a size |
 //! | [`stdout`] | whether anybody still reads what this process writes |
 //! | [`environment`] | variables, the home directory, the working directory |
 //!
@@ -22,6 +24,8 @@ pub mod clock;
 pub mod environment;
 pub mod files;
 pub mod process;
+pub mod replace;
+pub mod stdin;
 pub mod stdout;
 pub mod worktrees;
 pub mod write;
