@@ -132,6 +132,10 @@ fn nothing_that_goes_wrong_is_in_the_agents_way() {
         }
     }
     assert!(!world.path("log.db").exists());
+    // Who writes what is too long, or for nobody, is heard to the end.
+    assert_eq!(code(&announce(&world, &agent, &long)), 0);
+    assert_eq!(code(&announce(&world, &[], &long)), 0);
+    assert_eq!(code(&announce(&world, &["--agent", "a.b"], &told("Stop", A, json!({"x": "y".repeat(900_000)})))), 0);
 }
 
 #[test]

@@ -122,3 +122,38 @@ fn append(path: &Path, agent: AgentId, announced: &HookAnnounced, busy_ms: u64) 
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn what_does_not_come_to_an_end_is_left() {
+        let began = Instant::now();
+        let failure = in_time(50, || {
+            std::thread::sleep(Duration::from_secs(60));
+            Ok(())
+        });
+        assert_eq!(failure.err().map(|failure| failure.class), Some("log_busy"));
+        assert!(began.elapsed() < Duration::from_secs(30));
+        assert!(in_time(30_000, || Ok(())).is_ok());
+        let failure = in_time(30_000, || Err(Failure::usage("x")));
+        assert_eq!(failure.err().map(|failure| failure.class), Some("usage"));
+    }
+
+    #[test]
+    fn a_wrong_command_line_is_known_by_its_words() {
+        for (line, expected) in [
+            ("throughline hook claude --no-such", true),
+            ("throughline --log x hook claude --agent", true),
+            ("throughline hook install", false),
+            ("throughline probe claude", false),
+            ("throughline hook", false),
+        ] {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            assert_eq!(is_meant(&words), expected, "{line}");
+        }
+    }
+}

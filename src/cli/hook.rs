@@ -76,8 +76,8 @@ struct Done {
 
 impl Done {
     fn print(&self, more: serde_json::Value, output: &Output) -> Result<(), Failure> {
-        let mut value =
-            json!({"schema": 1, "file": self.file, "changed": self.edit.after != After::Same && !self.dry_run});
+        let changed = self.edit.after != After::Same && !self.dry_run;
+        let mut value = json!({"schema": 1, "file": self.file, "changed": changed, "dry_run": self.dry_run});
         if let (Some(fields), serde_json::Value::Object(more)) = (value.as_object_mut(), more) {
             fields.extend(more);
         }
