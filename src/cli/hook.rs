@@ -33,7 +33,7 @@ fn install(args: &Install, log: Option<&Path>, output: &Output) -> Result<u8, Fa
         }
     }
     let done = edit(&args.settings, '+', output, |text| hooks::install(text, &events, &command))?;
-    let (file, when) = (&done.file, events.join(" and "));
+    let (file, when) = (&done.file, events.join(", "));
     if output.json {
         let more = json!({"command": command, "events": events, "inserted": done.edit.pieces});
         done.print(more, output)?;
