@@ -8,6 +8,7 @@ mod cli;
 mod cli_busy;
 mod cli_follow;
 mod cli_history;
+mod cli_hook;
 mod cli_spawn;
 mod fuzz_corpus;
 mod laws;

@@ -1,5 +1,7 @@
 //! The command line's grammar.
 
+pub(super) mod hook;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -69,6 +71,8 @@ pub(super) enum Command {
     Import(Import),
     /// Append events given as NDJSON lines with `stream`, `kind`, `body`
     Append(Append),
+    /// Have Claude Code itself say which session it is in, by its hooks
+    Hook(hook::Hook),
     /// Run an installed agent in invented worlds and say where our rules about it do not hold
     #[cfg(feature = "probe")]
     Probe(Probe),

@@ -1,5 +1,6 @@
 //! Words for people: arguments, text, JSON, exit codes. Decides nothing: each command asks the library and prints.
 
+mod announce;
 mod args;
 mod ask;
 mod changes;
@@ -7,6 +8,7 @@ mod demo;
 mod error;
 mod exchange;
 mod following;
+mod hook;
 mod installed;
 mod integrity;
 mod line;
@@ -41,6 +43,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
+        Err(error) if error.use_stderr() && announce::is_meant(&arguments) => {
+            return announce::misread(&error, &arguments);
+        }
         Err(error) => return usage(&error, &arguments),
     };
     let output = Output::new(cli.json, cli.quiet, cli.verbose, cli.color);
@@ -64,6 +69,7 @@ fn dispatch(cli: &Cli, output: &Output) -> Result<u8, Failure> {
         Command::Export(args) => exchange::export(args, log, output),
         Command::Import(args) => exchange::import(args, log, output),
         Command::Append(args) => exchange::append(args, log, output),
+        Command::Hook(args) => hook::hook(args, log, output),
         #[cfg(feature = "probe")]
         Command::Probe(args) => probe::probe(args, output),
         Command::Sweep(args) | Command::Reconcile(args) => upkeep::upkeep(args, log, output),
@@ -78,10 +84,7 @@ fn dispatch(cli: &Cli, output: &Output) -> Result<u8, Failure> {
         }
         Command::Man => {
             let mut page = Vec::new();
-            let command = Cli::command();
-            let each = command.get_subcommands().map(|sub| sub.clone().name(format!("throughline {}", sub.get_name())));
-            let pages: Vec<_> = std::iter::once(command.clone()).chain(each).collect();
-            for command in pages {
+            for command in pages(Cli::command()) {
                 let rendered = clap_mangen::Man::new(command).render(&mut page);
                 rendered.map_err(|error| Failure::of("io", exit::ERROR, &error))?;
             }
@@ -89,6 +92,14 @@ fn dispatch(cli: &Cli, output: &Output) -> Result<u8, Failure> {
             Ok(exit::OK)
         }
     }
+}
+
+/// A command and all that stand below it, each by its whole name.
+fn pages(command: clap::Command) -> Vec<clap::Command> {
+    let name = command.get_name().to_owned();
+    let below = command.get_subcommands().map(|sub| sub.clone().name(format!("{name} {}", sub.get_name())));
+    let below: Vec<_> = below.flat_map(pages).collect();
+    std::iter::once(command).chain(below).collect()
 }
 
 fn report(failure: &Failure, output: &Output) -> u8 {

@@ -14,6 +14,8 @@
 //! | [`process`] | who runs, since when; who we are |
 //! | [`clock`] | the wall clock, for people: no decision reads it |
 //! | [`mod@write`] | new files and folders; it never replaces what is there |
+//! | [`replace`] | a small file that others write too, replaced as a whole |
+//! | [`stdin`] | what this process is told, within a time and a size |
 //! | [`stdout`] | whether anybody still reads what this process writes |
 //! | [`environment`] | variables, the home directory, the working directory |
 //!
@@ -28,6 +30,8 @@ pub mod files;
 mod launch;
 pub mod process;
 pub mod real;
+pub mod replace;
+pub mod stdin;
 pub mod stdout;
 pub mod worktrees;
 pub mod write;

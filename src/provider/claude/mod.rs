@@ -6,11 +6,12 @@
 //!
 //! The files: `table` what differs by version · `path` texts of paths · `reader` and `record` the scanner · `history` the
 //! walk · `lookup` which file is found · `listing` what else lies in the folder · `keep` whether it lasts · `about` what a
-//! transcript's counts say · `identity`, `registry` the CLI's own small files · `launch` the process · `report` what it says.
-//! None of them touches a disk.
+//! transcript's counts say · `identity`, `registry` the CLI's own small files · `launch` the process · `report` what it says
+//! · `hooks` what it tells its hooks and the settings that name them. None of them touches a disk.
 
 mod about;
 mod history;
+pub mod hooks;
 mod identity;
 mod keep;
 mod launch;
