@@ -45,7 +45,7 @@ impl Bench {
     }
 }
 
-const REFUSES: &str = "echo 'No conversation found' >&2; exit 1";
+const REFUSES: &str = "echo 'No conversation found with session ID: x' >&2; exit 1";
 
 fn probed(bench: &Bench, arguments: &[&str]) -> Output {
     let output = run(bench.probe(arguments).arg("--json"));
@@ -193,4 +193,31 @@ fn an_interrupted_probe_leaves_nothing_and_a_killed_one_leaves_it_to_the_next() 
         wait_until("the processes are gone", || !is_inhabited(&temp));
         assert!(bench.left().is_empty(), "{:?}", bench.left());
     }
+}
+
+#[test]
+fn a_program_that_is_no_agent_is_not_judged() {
+    let dir = tempfile::tempdir().expect("a folder");
+    for (name, version, script) in [
+        ("fails", "2.1.332", "exit 1"),
+        ("other words", "2.1.332", "echo 'unknown option' >&2; exit 2"),
+        ("no version", "cat (GNU coreutils) 9.1", REFUSES),
+        ("no answer", "", REFUSES),
+    ] {
+        let bench = Bench::new(version, script);
+        let output = run(bench.probe(&["--cases", "content.empty"]).env("XDG_CACHE_HOME", dir.path()));
+        assert_eq!(code(&output), 1, "{name}: {output:?}");
+        assert!(stdout(&output).is_empty(), "{name}: {output:?}");
+        assert!(bench.left().is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn a_program_that_talks_without_end_does_not_fill_the_memory() {
+    let bench = Bench::new(
+        "2.1.332",
+        "echo 'No conversation found with session ID: x' >&2; head -c 300000000 /dev/zero; exit 1",
+    );
+    let output = probed(&bench, &["--cases", "content.empty"]);
+    assert_eq!(code(&output), 0, "{output:?}");
 }

@@ -88,6 +88,7 @@ const DOOR_EXCEPTIONS: &[(&str, &[&str], &str)] = &[
             "Instant::",
             "SystemTime",
             "\"/proc",
+            ".metadata()",
         ],
         "it makes real worlds, runs a real program in them and ends what that leaves behind",
     ),

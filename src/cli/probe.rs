@@ -141,6 +141,8 @@ fn failure(error: &ProbeError) -> Failure {
         ProbeError::Version { .. } => {
             Failure::of("agent", exit::ERROR, error).next("name the agent's program with --bin")
         }
+        ProbeError::NoAgent { .. } => Failure::of("agent", exit::ERROR, error)
+            .next("name Claude Code's program with --bin, and see whether it runs here; nothing was judged"),
         ProbeError::NotLearnt(_) => Failure::of("agent", exit::ERROR, error).next("see that case with --cases"),
         ProbeError::Io { .. } => Failure::of("io", exit::ERROR, error).next("see the space and the rights in TMPDIR"),
     }

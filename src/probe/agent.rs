@@ -2,19 +2,25 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process_group};
 
 use super::room::MARK;
 
 /// How often a run is looked at.
 const LOOK: Duration = Duration::from_millis(10);
+
+/// How large a file a run may write: more than any case needs, less than a disk.
+const FILE_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+
+/// How much of what a run says is looked at.
+const SAID_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// How a run ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -69,6 +75,11 @@ impl Start<'_> {
         command.env(MARK, self.room).stdin(Stdio::null()).process_group(0);
         command.stdout(file("stdout")?).stderr(file("stderr")?);
         let child = command.spawn()?;
+        if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+            let most = Rlimit { current: Some(FILE_BYTES_MAX), maximum: Some(FILE_BYTES_MAX) };
+            // It may have ended already.
+            let _ = rustix::process::prlimit(Some(pid), Resource::Fsize, most);
+        }
         Ok(Running { child, began: Instant::now(), output: self.output.clone() })
     }
 }
@@ -87,8 +98,7 @@ impl Running {
         };
         let took = self.began.elapsed();
         self.end();
-        let text =
-            |name: &str| fs::read(self.output.join(name)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let text = |name: &str| end_of_text(&self.output.join(name));
         Ok(Ran { end, stdout: text("stdout")?, stderr: text("stderr")?, took })
     }
 
@@ -110,6 +120,16 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// The end of what a run said: its result is its last line.
+fn end_of_text(path: &Path) -> io::Result<String> {
+    let mut file = fs::File::open(path)?;
+    let bytes = file.seek(SeekFrom::End(0))?;
+    file.seek(SeekFrom::Start(bytes.saturating_sub(SAID_BYTES_MAX)))?;
+    let mut said = Vec::new();
+    file.take(SAID_BYTES_MAX).read_to_end(&mut said)?;
+    Ok(String::from_utf8_lossy(&said).into_owned())
 }
 
 fn end_of(status: ExitStatus) -> End {

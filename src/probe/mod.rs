@@ -69,6 +69,14 @@ pub struct Options {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProbeError {
+    /// The program does not do the most ordinary thing, so that nothing it does would prove anything.
+    #[error("{} neither continues an ordinary session nor refuses it: {said}", program.display())]
+    NoAgent {
+        /// The program.
+        program: PathBuf,
+        /// What it said, or how it ended.
+        said: String,
+    },
     /// The agent could not be asked for its version.
     #[error("{} does not tell its version", program.display())]
     Version {
@@ -135,6 +143,7 @@ pub fn probe(options: &Options, stop: &AtomicBool, progress: &dyn Progress) -> R
     }
     cases.extend(random::cases(options.random, options.seed));
     let mut probe = Probe { options, stop, room, api, rules: nearest, number: AtomicUsize::new(0) };
+    probe.is_an_agent()?;
     let learnt = if options.learn { Some(probe.learn(&version)?) } else { None };
     probe.rules = learnt.clone().unwrap_or(probe.rules);
     let mut rows = probe.run_all(&cases, progress)?;
@@ -167,8 +176,10 @@ fn version_of(program: &Path, room: &Room, stop: &AtomicBool) -> Result<String, 
     };
     let ran = start.spawn().and_then(|running| running.wait(MOST, stop)).map_err(fails)?;
     let text = ran.stdout.trim();
-    if ran.end != End::Exit(0) || text.is_empty() {
-        return Err(fails(io::Error::other(format!("it said {text:?} and ended with {:?}", ran.end))));
+    let version = text.split_whitespace().next().unwrap_or_default();
+    if ran.end != End::Exit(0) || !version.starts_with(|c: char| c.is_ascii_digit() || c == 'v') {
+        let said: String = text.chars().take(80).collect();
+        return Err(fails(io::Error::other(format!("it said {said:?} and ended with {:?}", ran.end))));
     }
-    Ok(text.split_whitespace().next().unwrap_or(text).to_owned())
+    Ok(version.to_owned())
 }

@@ -19,13 +19,21 @@ use super::room::{self, Room};
 use super::world::{Ask, Built, Meanwhile, World};
 use super::{MOST, Options, ProbeError, Progress, drive, learn, random, user};
 use crate::chain::observe::RealView;
-use crate::provider::Provider as _;
-use crate::provider::claude::Table;
+use crate::provider::claude::{self, Table};
+use crate::provider::{Output, Provider as _, Report};
 use crate::snapshot::{Depth, Life, Owner, Seen};
 use crate::world::{clock, process};
 
 /// How long another driver of the session waits for its reply: longer than any run beside it.
 const DRIVER_HOLDS: Duration = Duration::from_secs(20);
+
+/// What every agent can do.
+const ORDINARY: &str = "content.complete";
+
+/// What the agent's own rules take a line of its stderr for.
+fn claude_report(line: &str) -> Option<Report> {
+    claude::rules(None).report(line.as_bytes(), Output::Stderr)
+}
 
 /// A probe under way.
 pub(super) struct Probe<'a> {
@@ -66,6 +74,24 @@ impl Probe<'_> {
         let mut rows = done.into_inner().unwrap_or_else(PoisonError::into_inner);
         rows.sort_by_key(|(index, _)| *index);
         Ok(rows.into_iter().map(|(_, row)| row).collect())
+    }
+
+    /// Whether the program is one that can be judged here: it continues an ordinary session, or at least says that it has
+    /// none. A program that fails at everything would "agree" wherever a refusal is foretold.
+    pub(super) fn is_an_agent(&self) -> Result<(), ProbeError> {
+        let cases = cases::all();
+        let Some(case) = cases.iter().find(|case| case.name == ORDINARY) else { return Ok(()) };
+        let no = |said: String| ProbeError::NoAgent { program: self.options.program.clone(), said };
+        let seen = self.judge(case).map_err(|error| no(error.to_string()))?.seen;
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(ProbeError::Interrupted);
+        }
+        let refuses = seen.said.iter().any(|line| claude_report(line).is_some());
+        match seen.word {
+            Word::Continues | Word::Empty | Word::Fresh => Ok(()),
+            Word::Refused if refuses => Ok(()),
+            Word::Refused | Word::Unknown | Word::Hangs => Err(no(seen.line())),
+        }
     }
 
     /// The table of the program itself.

@@ -1,14 +1,16 @@
 //! The folder in which a probe plays: everything that it makes is below it, and it is gone afterwards.
 //!
 //! A probe that is killed cannot tidy up; the next one does: it finds the folder by its name, sees by the lock that nobody
-//! holds it, ends the processes that carry its name in their environment, and removes it.
+//! holds it, ends the processes that carry its name in their environment or work inside it, and removes it. (A process that
+//! leaves its group, its environment and its directory behind is found by nobody.)
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rustix::fs::OFlags;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// How the names of all such folders begin.
@@ -74,12 +76,14 @@ fn leftovers(above: &Path) -> Vec<PathBuf> {
 
 fn is_left(path: &Path) -> io::Result<bool> {
     let meta = fs::symlink_metadata(path)?;
-    let own = rustix::process::geteuid();
-    if !meta.is_dir() || !(own.is_root() || meta.uid() == own.as_raw()) {
+    // Also a superuser's probe leaves alone what others named so.
+    if !meta.is_dir() || meta.uid() != rustix::process::geteuid().as_raw() {
         return Ok(false);
     }
-    match fs::File::open(path.join("lock")) {
-        Ok(lock) => Ok(lock.try_lock().is_ok()),
+    // What lies in a folder that anybody could have made may be a pipe, or lead elsewhere.
+    let flags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();
+    match fs::OpenOptions::new().read(true).custom_flags(flags).open(path.join("lock")) {
+        Ok(lock) => Ok(lock.metadata()?.is_file() && lock.try_lock().is_ok()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Ok(meta.modified()?.elapsed().is_ok_and(|age| age > YOUNG))
         }
@@ -159,6 +163,25 @@ mod tests {
         }
         remove(&room).unwrap();
         assert!(!room.exists());
+    }
+
+    #[test]
+    fn what_only_looks_like_a_probes_folder_is_left_alone() {
+        let (above, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let at = |name: &str| above.path().join(format!("{PREFIX}{name}"));
+        fs::write(at("file"), "").unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), at("link")).unwrap();
+        for name in ["pipe", "linked", "young", "held", "dead"] {
+            fs::create_dir(at(name)).unwrap();
+        }
+        let pipe = std::process::Command::new("mkfifo").arg(at("pipe").join("lock")).status().unwrap();
+        assert!(pipe.success());
+        fs::write(elsewhere.path().join("lock"), "").unwrap();
+        std::os::unix::fs::symlink(elsewhere.path().join("lock"), at("linked").join("lock")).unwrap();
+        let held = fs::File::create(at("held").join("lock")).unwrap();
+        held.try_lock().unwrap();
+        fs::File::create(at("dead").join("lock")).unwrap();
+        assert_eq!(leftovers(above.path()), [at("dead")]);
     }
 
     #[test]
