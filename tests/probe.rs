@@ -221,3 +221,35 @@ fn a_program_that_talks_without_end_does_not_fill_the_memory() {
     let output = probed(&bench, &["--cases", "content.empty"]);
     assert_eq!(code(&output), 0, "{output:?}");
 }
+
+#[test]
+fn rules_are_only_saved_where_rules_can_be() {
+    let bench = Bench::new("2.1.332", REFUSES);
+    let at = |name: &str| bench.dir.path().join(name);
+    fs::write(at("other.json"), "{\"garbage\":1}").expect("a file");
+    fs::create_dir(at("folder")).expect("a folder");
+    run(Command::new("mkfifo").arg(at("pipe")));
+    std::os::unix::fs::symlink(at("nowhere"), at("dangling")).expect("a link");
+    for name in ["other.json", "folder", "pipe", "dangling", "none/rules.json"] {
+        let output = run(bench.probe(&["--cases", "content.empty", "--save"]).arg(at(name)));
+        assert_eq!(code(&output), 1, "{name}: {output:?}");
+        assert!(stderr(&output).contains("; "), "{name} has no next step: {output:?}");
+    }
+    let kept = fs::read_to_string(at("other.json")).expect("the file");
+    assert_eq!(kept, "{\"garbage\":1}");
+    let pipe = fs::symlink_metadata(at("pipe")).expect("the pipe");
+    assert!(!pipe.is_file(), "it is still a pipe");
+}
+
+#[test]
+fn a_cache_that_is_a_pipe_is_passed_over() {
+    let bench = Bench::new("2.1.332", REFUSES);
+    let cache = bench.dir.path().join("cache/throughline");
+    fs::create_dir_all(&cache).expect("a folder");
+    run(Command::new("mkfifo").arg(cache.join("versions.json")));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_throughline"));
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", bench.dir.path());
+    command.env("XDG_CACHE_HOME", bench.dir.path().join("cache")).args(["preflight", "--session", "x", "--bin"]);
+    let output = run(command.arg(bench.agent()));
+    assert_eq!(code(&output), 11, "{output:?}");
+}

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::world::environment;
+use crate::world::{environment, files};
 
 /// How long a program may think about its version.
 const MOST: Duration = Duration::from_secs(10);
@@ -109,7 +109,7 @@ impl Kept {
 
     /// Nothing where it cannot be read: then the program is asked.
     fn read() -> Self {
-        let bytes = Self::path().and_then(|path| fs::read(path).ok());
+        let bytes = Self::path().and_then(|path| files::read_small(&path, files::SMALL_BYTES_MAX).ok());
         bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
     }
 

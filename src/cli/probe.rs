@@ -1,9 +1,9 @@
 //! `probe`: asks the installed agent whether our rules about it hold.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -13,6 +13,7 @@ use crate::cli::output::{Output, visible};
 use crate::cli::{installed, question};
 use crate::probe::{self, Options, ProbeError, Report, Row, Status};
 use crate::provider::KnownRules;
+use crate::world::replace::Replacing;
 
 /// Runs the probe and prints what it found.
 pub(super) fn probe(args: &args::Probe, output: &Output) -> Result<u8, Failure> {
@@ -35,6 +36,9 @@ pub(super) fn probe(args: &args::Probe, output: &Output) -> Result<u8, Failure> 
         seed: args.seed,
         command: std::env::current_exe().ok(),
     };
+    if let Some(file) = &args.save {
+        drop(saved(file)?);
+    }
     let progress =
         Shown { output, counter: Mutex::new(output.progress("cases done")), differing: AtomicBool::new(false) };
     let report = probe::probe(&options, &stop, &progress).map_err(|error| failure(&error))?;
@@ -56,18 +60,33 @@ fn program(args: &args::Probe) -> Result<PathBuf, Failure> {
     std::path::absolute(&named).map_err(|error| Failure::of("io", exit::ERROR, &error))
 }
 
+/// How long others that replace files in the same folder are waited for.
+const SAVE_WAIT: Duration = Duration::from_secs(2);
+
+/// The rules in the file that is to be replaced; none where it is not there yet. Anything but a file of rules is refused,
+/// before the minutes that a probe takes.
+fn saved(file: &Path) -> Result<(Replacing, KnownRules), Failure> {
+    let named = |error: &(dyn std::error::Error + 'static)| {
+        let mut failure = Failure::of("rules", exit::ERROR, error);
+        failure.message = format!("{}: {}", file.display(), failure.message);
+        failure.or_next("name a file that `throughline probe --save` wrote, or a new one in a writable folder")
+    };
+    let replacing = Replacing::begin(file, SAVE_WAIT).map_err(|error| named(&error))?;
+    let known = match replacing.bytes() {
+        Some(bytes) => KnownRules::parse(bytes).map_err(|error| named(&error))?,
+        None => KnownRules::default(),
+    };
+    Ok((replacing, known))
+}
+
 /// Adds the learnt table to a file, which is replaced as a whole.
 fn save(file: &Path, report: &Report, output: &Output) -> Result<(), Failure> {
     let Some(table) = report.learnt.clone() else { return Ok(()) };
-    let known = if file.is_file() { question::read_rules(file)? } else { KnownRules::default() };
+    let (replacing, known) = saved(file)?;
     let text = known.with(table).to_text("claude").map_err(|error| Failure::of("json", exit::ERROR, &error))?;
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let written = tempfile::NamedTempFile::new_in(folder).and_then(|mut new| {
-        new.write_all(text.as_bytes())?;
-        new.as_file().sync_all()?;
-        new.persist(file).map_err(|error| error.error).map(drop)
-    });
-    written.map_err(|error| Failure::of("io", exit::ERROR, &error).next("name a file in a writable folder"))?;
+    replacing
+        .replace(text.as_bytes())
+        .map_err(|error| Failure::of("io", exit::ERROR, &error).or_next("name a file in a writable folder"))?;
     output.say(&format!(
         "the rules of {} are in {}; use them with --rules or $THROUGHLINE_RULES",
         report.version,
