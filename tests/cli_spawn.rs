@@ -1,129 +1,13 @@
 //! `spawn` with a pretended agent: what the preflight said is what is launched, and the log tells it as it was.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
 use crate::cli::{code, json_of, run, stderr, stdout};
-use crate::support::{A, B, World, transcript};
-
-/// An agent that keeps its sessions where Claude Code does, takes the same arguments, and says the same frames.
-const AGENT: &str = r#"#!/bin/sh
-prev=; resume=; id=; fork=; say=
-for a in "$@"; do
-    case "$prev" in --resume) resume=$a ;; --session-id) id=$a ;; --output-format) say=$a ;; esac
-    [ "$a" = --fork-session ] && fork=1
-    prev=$a
-done
-echo "$@" >> "$HOME/argv"
-dir=$CLAUDE_CONFIG_DIR/projects/$(pwd -P | sed 's/[^A-Za-z0-9]/-/g')
-mkdir -p "$dir"
-case "$resume" in
-    "") source= ;;
-    /*) source=$resume ;;
-    *) source=$dir/$resume.jsonl ;;
-esac
-if [ -n "$resume" ] && { [ ! -s "$source" ] || [ -e "$HOME/refuses" ]; }; then
-    rm -f "$HOME/refuses-once"
-    echo "No conversation found with session ID: $resume" >&2
-    exit 1
-fi
-[ -n "$id" ] || id=$resume
-file=$dir/$id.jsonl
-[ -n "$say" ] && echo "{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"$id\"}"
-[ -n "$fork" ] && cat "$source" > "$file"
-last=$(tail -n 1 "$file" 2>/dev/null | sed -n 's/.*"uuid":"\([^"]*\)".*/"\1"/p')
-turn=$(uuidgen 2>/dev/null || cat /proc/sys/kernel/random/uuid)
-record() { echo "{\"type\":\"$1\",\"uuid\":\"$turn-$1\",\"parentUuid\":${2:-null},\"isSidechain\":false,\"message\":{\"role\":\"$1\",\"content\":\"x\"}}" >> "$file"; }
-record user "$last"
-[ -p "$HOME/wait" ] && cat "$HOME/wait" > /dev/null
-record assistant "\"$turn-user\""
-[ -n "$say" ] && echo "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"session_id\":\"$id\"}"
-[ -e "$HOME/code" ] && exit "$(cat "$HOME/code")"
-exit 0
-"#;
-
-pub struct Stage {
-    world: World,
-}
-
-impl Stage {
-    fn new() -> Self {
-        let stage = Self { world: World::new() };
-        let agent = stage.agent();
-        fs::write(&agent, AGENT).expect("a script");
-        fs::set_permissions(&agent, fs::Permissions::from_mode(0o755)).expect("a mode");
-        stage.world.identity("login", "one");
-        stage
-    }
-
-    fn agent(&self) -> PathBuf {
-        self.world.path("agent")
-    }
-
-    fn throughline(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_throughline"));
-        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
-        command.env("HOME", self.world.path("")).env("THROUGHLINE_LOG", self.world.path("log.db"));
-        command.args(arguments).stdin(Stdio::null());
-        command
-    }
-
-    fn question<'a>(&self, verb: &'a str, login: &str, more: &[&'a str]) -> Vec<String> {
-        let (login, work) = (self.world.text(login), self.world.text("work"));
-        let mut arguments: Vec<String> =
-            [verb, "--agent", "a", "--provider-version", "2.1.332", "--config-dir", &login, "--cwd", &work]
-                .iter()
-                .map(|it| (*it).to_owned())
-                .collect();
-        arguments.extend(more.iter().map(|it| (*it).to_owned()));
-        arguments
-    }
-
-    fn preflight(&self, login: &str, more: &[&str]) -> Value {
-        let mut command = self.throughline(&["--json"]);
-        json_of(&run(command.args(self.question("preflight", login, more))))
-    }
-
-    /// A spawn of the pretended agent, with its report.
-    fn spawn(&self, login: &str, more: &[&str]) -> (Output, Option<Value>) {
-        let report = self.world.path("report.json");
-        let _ = fs::remove_file(&report);
-        let agent = self.agent();
-        let mut command = self.throughline(&[]);
-        command.args(self.question("spawn", login, more)).arg("--report").arg(&report).arg("--").arg(agent);
-        let output = run(command.args(["-p", "hi", "--output-format", "stream-json"]));
-        let report = fs::read(&report).ok().map(|bytes| serde_json::from_slice(&bytes).expect("a report"));
-        (output, report)
-    }
-
-    /// A spawn that must work; gives the session that it ended in.
-    fn spawned(&self, login: &str, more: &[&str]) -> String {
-        let (output, report) = self.spawn(login, more);
-        assert_eq!(code(&output), 0, "{output:?}");
-        let report = report.expect("a report");
-        report["attempts"][0]["session"].as_str().expect("a session").to_owned()
-    }
-
-    fn kinds(&self) -> Vec<String> {
-        let output = run(&mut self.throughline(&["export"]));
-        let lines = stdout(&output);
-        let values = lines.lines().skip(1).map(|line| serde_json::from_str::<Value>(line).expect("a line"));
-        values.map(|value| value["kind"].as_str().expect("a kind").to_owned()).collect()
-    }
-
-    fn head(&self) -> Value {
-        let output = run(&mut self.throughline(&["--json", "show", "--agent", "a"]));
-        json_of(&output)["state"]["head"]["at"].clone()
-    }
-
-    fn argv(&self) -> Vec<String> {
-        fs::read_to_string(self.world.path("argv")).unwrap_or_default().lines().map(str::to_owned).collect()
-    }
-}
+use crate::stage::Stage;
+use crate::support::{A, B, transcript};
 
 #[test]
 fn a_new_conversation_gets_an_id_of_our_choice_and_the_next_spawn_continues_it() {
@@ -159,8 +43,7 @@ fn a_new_conversation_gets_an_id_of_our_choice_and_the_next_spawn_continues_it()
 fn a_session_of_another_login_of_the_same_identity_is_forked_by_its_path_and_stays_as_it_is() {
     let stage = Stage::new();
     let old = stage.spawned("login", &[]);
-    fs::create_dir(stage.world.path("second")).expect("a folder");
-    stage.world.identity("second", "one");
+    stage.second_login();
     let original = stage.world.file("login", "work", &old);
     let before = fs::read(&original).expect("the session");
     let foretold = stage.preflight("second", &["--session", &old]);
@@ -177,8 +60,7 @@ fn a_session_of_another_login_of_the_same_identity_is_forked_by_its_path_and_sta
 fn by_copy_does_the_same_and_leaves_nothing_behind() {
     let stage = Stage::new();
     let old = stage.spawned("login", &[]);
-    fs::create_dir(stage.world.path("second")).expect("a folder");
-    stage.world.identity("second", "one");
+    stage.second_login();
     let original = stage.world.file("login", "work", &old);
     let before = fs::read(&original).expect("the session");
     let foretold = stage.preflight("second", &["--session", &old, "--means", "by_copy"]);
@@ -299,8 +181,7 @@ fn a_second_driver_is_told_that_the_agent_is_busy_until_the_first_and_its_child_
     let mut first = stage.throughline(&[]);
     first.args(stage.question("spawn", "login", &["--"])).arg(&agent).args(["-p", "hi"]);
     let mut first = first.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a driver");
-    let launched = || stage.kinds().iter().any(|kind| kind == "launched");
-    while !launched() {
+    while stage.launched().is_none() {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     let (output, _) = stage.spawn("login", &[]);
@@ -328,32 +209,22 @@ fn a_second_driver_is_told_that_the_agent_is_busy_until_the_first_and_its_child_
     assert!(kinds.iter().filter(|kind| *kind == "segment_ended").count() == 2, "{kinds:?}");
 }
 
-/// The pid that the last `launched` event names.
-fn launched(stage: &Stage) -> Option<String> {
-    let output = run(&mut stage.throughline(&["export"]));
-    let lines = stdout(&output);
-    let values = lines.lines().skip(1).filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let last = values.filter(|value| value["kind"] == "launched").last()?;
-    last["body"]["pid"].as_u64().map(|pid| pid.to_string())
-}
-
 #[test]
 fn a_copy_that_a_killed_driver_left_counts_as_absent_and_the_next_to_come_removes_it() {
     for sweeps in [false, true] {
         let stage = Stage::new();
         let old = stage.spawned("login", &[]);
-        fs::create_dir(stage.world.path("second")).expect("a folder");
-        stage.world.identity("second", "one");
+        stage.second_login();
         let original = fs::read(stage.world.file("login", "work", &old)).expect("the session");
         let wait = stage.world.path("wait");
         run(Command::new("mkfifo").arg(&wait));
         let more = ["--session", &old, "--means", "by_copy", "--"];
         let mut driver = stage.throughline(&[]);
         driver.args(stage.question("spawn", "second", &more)).arg(stage.agent()).args(["-p", "hi"]);
-        let before = launched(&stage);
+        let before = stage.launched();
         let mut driver = driver.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a driver");
         let child = loop {
-            match launched(&stage) {
+            match stage.launched() {
                 Some(pid) if Some(&pid) != before.as_ref() => break pid,
                 _ => std::thread::sleep(std::time::Duration::from_millis(20)),
             }

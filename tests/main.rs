@@ -11,6 +11,7 @@ mod cli_history;
 mod cli_hook;
 mod cli_spawn;
 mod fuzz_corpus;
+mod holes;
 mod laws;
 mod laws_quick;
 mod preflight;
@@ -19,4 +20,5 @@ mod probe;
 mod refusals;
 #[cfg(feature = "sim")]
 mod sim;
+mod stage;
 mod support;

@@ -200,16 +200,8 @@ fn prepare(
     // A struct of texts and integers always has a JSON form.
     let bytes = serde_json::to_vec(&marker).unwrap_or_default();
     actor.doors.write_new(&names.claim, &bytes)?;
-    let claimed = rename_or_link(actor, &names.claim, &names.marker);
-    claimed.map_err(|error| match error.kind {
-        DoorKind::Exists => RelocateError::InFlight { marker: names.marker.clone() },
-        DoorKind::Absent
-        | DoorKind::Full
-        | DoorKind::Denied
-        | DoorKind::Unsupported
-        | DoorKind::Failed
-        | DoorKind::Died => error.into(),
-    })?;
+    let in_flight = RelocateError::InFlight { marker: names.marker.clone() };
+    rename_or_link(actor, &names.claim, &names.marker).map_err(|error| if_taken(error, in_flight))?;
     if let Err(error) = actor.doors.sync_dir(&names.dir) {
         // It is claimed, and nothing comes of it.
         actor.doors.remove(&names.marker)?;
@@ -228,15 +220,13 @@ fn rename_or_link(actor: &mut Actor<'_>, from: &str, to: &str) -> Result<(), Doo
 
 /// The one step in which the copy becomes visible.
 fn show(actor: &mut Actor<'_>, names: &CopyNames, destination: &str) -> Result<(), RelocateError> {
-    rename_or_link(actor, &names.temp, destination).map_err(|error| match error.kind {
-        DoorKind::Exists => RelocateError::Taken { path: destination.into() },
-        DoorKind::Absent
-        | DoorKind::Full
-        | DoorKind::Denied
-        | DoorKind::Unsupported
-        | DoorKind::Failed
-        | DoorKind::Died => error.into(),
-    })
+    let taken = RelocateError::Taken { path: destination.into() };
+    rename_or_link(actor, &names.temp, destination).map_err(|error| if_taken(error, taken))
+}
+
+/// What it means that a name is taken; any other failure is the door's own.
+fn if_taken(error: DoorError, taken: RelocateError) -> RelocateError {
+    if error.kind == DoorKind::Exists { taken } else { error.into() }
 }
 
 /// Takes away what a copy that was not shown left: all of it bears its token.

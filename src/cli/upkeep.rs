@@ -22,10 +22,12 @@ use crate::world::{clock, process};
 
 /// Sweeps, and gives the worst of what came of it.
 pub(super) fn upkeep(args: &Upkeep, log: Option<&Path>, output: &Output) -> Result<u8, Failure> {
+    let named =
+        args.agent.as_deref().map(AgentId::parse).transpose().map_err(|error| Failure::usage(error.to_string()))?;
     let path = store::path(log)?;
     let reader = store::reader(&path)?;
-    let agents = match &args.agent {
-        Some(uid) => vec![AgentId::parse(uid.as_str()).map_err(|error| Failure::usage(error.to_string()))?],
+    let agents = match named {
+        Some(uid) => vec![uid],
         None => agents(&*reader)?,
     };
     let (mut rows, mut worst) = (Vec::new(), exit::OK);
