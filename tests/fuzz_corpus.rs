@@ -23,6 +23,25 @@ fn the_kept_inputs_of_each_fuzz_target_hold() {
     }
 }
 
+#[cfg(feature = "sim")]
+#[test]
+fn the_kept_worlds_hold() {
+    let inputs = kept("worlds");
+    assert!(inputs.len() >= 5, "{} inputs", inputs.len());
+    inputs.iter().for_each(|input| throughline::sim::random::check_world(input));
+}
+
+#[cfg(feature = "sim")]
+proptest! {
+    #![proptest_config(ProptestConfig { source_file: Some(file!()), ..ProptestConfig::with_cases(300) })]
+
+    /// The theorem over arbitrary worlds: log, disk, question, what the agent does, and who interferes when.
+    #[test]
+    fn arbitrary_worlds_hold(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        throughline::sim::random::check_world(&bytes);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { source_file: Some(file!()), ..ProptestConfig::default() })]
 

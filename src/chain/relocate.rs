@@ -117,9 +117,11 @@ pub fn relocate(
             return Err(error);
         }
     };
-    if let Err(error) = show(actor, &names, &what.destination) {
-        // The claim is ours: nobody else could have made it while it stood.
-        if actor.doors.remove(&names.marker).is_ok() {
+    // The marker is durable before the copy is visible.
+    let synced = actor.doors.sync_dir(&names.dir).map_err(RelocateError::from);
+    if let Err(error) = synced.and_then(|()| show(actor, &names, &what.destination)) {
+        // The claim is ours: nobody else could have made it while it stood. One that cannot be taken back stays in the log.
+        if gone(actor.doors.remove(&names.marker)).is_ok() {
             give_up(actor, driven, &names, token, &error);
         }
         return Err(error);
@@ -169,7 +171,7 @@ fn destination_is_free(actor: &mut Actor<'_>, destination: &str) -> Result<(), R
     }
 }
 
-/// Everything but the last step: the copy under a name that nobody looks for, and its marker, both durable.
+/// Everything but the last step: the copy under a name that nobody looks for, and its marker.
 fn prepare(
     actor: &mut Actor<'_>,
     uid: &AgentId,
@@ -202,11 +204,6 @@ fn prepare(
     actor.doors.write_new(&names.claim, &bytes)?;
     let in_flight = RelocateError::InFlight { marker: names.marker.clone() };
     rename_or_link(actor, &names.claim, &names.marker).map_err(|error| if_taken(error, in_flight))?;
-    if let Err(error) = actor.doors.sync_dir(&names.dir) {
-        // It is claimed, and nothing comes of it.
-        actor.doors.remove(&names.marker)?;
-        return Err(error.into());
-    }
     Ok(copy)
 }
 

@@ -1,7 +1,7 @@
 //! Beyond the stated scopes: worlds with more actors and more that breaks, drawn from a seed. One seed is one run, always the
 //! same; what it reached is counted, so that a search that never comes near what it is for is seen.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::event::{AgentEvent, Event};
 use crate::log::Records as _;
@@ -42,19 +42,29 @@ const AFTERWARDS: [&str; 5] =
 /// What one run reached.
 pub type Reached = BTreeSet<&'static str>;
 
-/// Numbers from a seed: small, and the same everywhere.
-struct Dice(u64);
+/// Numbers to choose by.
+enum Dice {
+    /// From a seed: the same everywhere.
+    Seed(u64),
+    /// Those that somebody else chose, and then always the first.
+    Given(VecDeque<u8>),
+}
 
 impl Dice {
     /// A number below `bound`.
     fn below(&mut self, bound: usize) -> usize {
-        // Splitmix64: every seed gives another sequence, also small ones.
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^= mixed >> 31;
-        usize::try_from(mixed % (bound.max(1) as u64)).unwrap_or(0)
+        match self {
+            Self::Given(bytes) => bytes.pop_front().map_or(0, usize::from) % bound.max(1),
+            Self::Seed(state) => {
+                // Splitmix64: every seed gives another sequence, also small ones.
+                *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+                let mut mixed = *state;
+                mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+                mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+                mixed ^= mixed >> 31;
+                usize::try_from(mixed % (bound.max(1) as u64)).unwrap_or(0)
+            }
+        }
     }
 }
 
@@ -64,7 +74,23 @@ impl Dice {
 ///
 /// What broke; the same seed breaks again.
 pub fn one(seed: u64) -> Result<Reached, Box<Violation>> {
-    let mut dice = Dice(seed);
+    run(Dice::Seed(seed), format!("--seeds 1 --seed {seed}"))
+}
+
+/// Runs the world and the schedule that these bytes say, for a fuzzer.
+///
+/// # Panics
+///
+/// Where a property is broken, with the story.
+#[doc(hidden)]
+#[expect(clippy::panic, reason = "a fuzzer knows by it that it has found something")]
+pub fn check_world(bytes: &[u8]) {
+    if let Err(violation) = run(Dice::Given(bytes.iter().copied().collect()), format!("{bytes:?}")) {
+        panic!("{violation:#?}");
+    }
+}
+
+fn run(mut dice: Dice, schedule: String) -> Result<Reached, Box<Violation>> {
     let stated = world(&mut dice);
     let mut run = Run::new(&stated.scope, Vec::new(), true);
     let mut reached = Reached::new();
@@ -85,10 +111,7 @@ pub fn one(seed: u64) -> Result<Reached, Box<Violation>> {
     run.end();
     match result {
         Ok(()) => Ok(reached),
-        Err(what) => {
-            let schedule = format!("--seeds 1 --seed {seed}");
-            Err(Box::new(Violation { scope: "random", what, schedule, story }))
-        }
+        Err(what) => Err(Box::new(Violation { scope: "random", what, schedule, story })),
     }
 }
 
