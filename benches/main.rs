@@ -1,13 +1,14 @@
 //! Ratios against the budgets: each of ours beside the bare thing it stands on, in turn, in one run.
 //!
 //! `cargo bench --bench ratios` prints them all; words behind `--` choose: `preflight-files`, `preflight-growth`,
-//! `preflight-large`, `log-append`, `log-replay`, `log-writers`, `log-scale`, or a part of such a name, and `log-scale-10m`.
+//! `preflight-large`, `log-append`, `log-replay`, `log-writers`, `log-scale`, `relocation`, or a part of such a name, and `log-scale-10m`.
 //! Only ratios count: the machine's speed is on both sides of each. Nothing here is a test, and no test is timed.
 
 #![expect(clippy::expect_used, reason = "a benchmark that cannot go on should stop")]
 
 mod log;
 mod preflight;
+mod relocation;
 mod scale;
 mod writers;
 
@@ -24,7 +25,7 @@ fn main() {
         _ => wanted.is_empty() || wanted.iter().any(|word| name.contains(word.as_str())),
     };
     println!("{:<58} {:>12} {:>12} {:>7}  budget", "what", "ours", "bare", "ratio");
-    let parts: [(&str, fn()); 8] = [
+    let parts: [(&str, fn()); 9] = [
         ("preflight-files", preflight::files),
         ("preflight-growth", preflight::growth),
         ("preflight-large", preflight::large),
@@ -33,6 +34,7 @@ fn main() {
         ("log-writers", writers::writers),
         ("log-scale", scale::million),
         ("log-scale-10m", scale::ten_million),
+        ("relocation", relocation::gigabyte),
     ];
     for (_, part) in parts.into_iter().filter(|(name, _)| on(name)) {
         part();

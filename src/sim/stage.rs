@@ -292,8 +292,11 @@ impl<'y> Stand<'y> {
         result
     }
 
-    /// Keeps what came of this actor's spawn.
+    /// Keeps what came of this actor's spawn; the dead say nothing.
     pub fn note(&self, ending: Ending) {
+        if self.is_dead.get() {
+            return;
+        }
         self.hub.borrow_mut().endings.insert(self.me, ending);
     }
 }
