@@ -352,3 +352,61 @@ pub(super) fn harmed(
     });
     changed.map(|(path, _)| path.clone()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn continues() -> Fate {
+        Fate {
+            from: Some("own".into()),
+            turns: Some(4),
+            writes: Some(Writes::To("/c/a.jsonl".into())),
+            ..Fate::of(Word::Continues)
+        }
+    }
+
+    #[test]
+    fn every_part_of_an_outcome_has_to_be_what_was_foretold() {
+        let foretold = continues();
+        assert!(foretold.agrees(&continues(), false));
+        for seen in [
+            Fate::of(Word::Refused),
+            Fate { from: Some("twin".into()), ..continues() },
+            Fate { turns: Some(3), ..continues() },
+            Fate { turns: None, ..continues() },
+            Fate { writes: Some(Writes::To("/c/b.jsonl".into())), ..continues() },
+            Fate { writes: Some(Writes::Nowhere), ..continues() },
+            Fate { source_lost: true, ..continues() },
+        ] {
+            assert!(!foretold.agrees(&seen, false), "{}", seen.line());
+        }
+        // What the rules do not say is not compared.
+        let vague = Fate { turns: None, writes: None, ..continues() };
+        assert!(vague.agrees(&continues(), false));
+    }
+
+    #[test]
+    fn of_a_fork_an_empty_history_and_a_fresh_start_are_one() {
+        let (empty, fresh) = (Fate::of(Word::Empty), Fate::of(Word::Fresh));
+        assert!(empty.agrees(&fresh, true) && fresh.agrees(&empty, true));
+        assert!(!empty.agrees(&fresh, false) && !fresh.agrees(&empty, false));
+        assert!(!empty.agrees(&Fate::of(Word::Refused), true));
+    }
+
+    #[test]
+    fn a_source_that_is_deleted_at_the_start_may_be_missed_by_the_agent_itself() {
+        let races = Fate { races: true, source_lost: true, ..continues() };
+        let missed = Fate { source_lost: true, ..Fate::of(Word::Refused) };
+        assert!(races.agrees(&missed, false));
+        assert!(!races.agrees(&Fate::of(Word::Refused), false), "it is still there");
+        assert!(!Fate { races: false, ..races }.agrees(&missed, false));
+    }
+
+    #[test]
+    fn marks_are_told_apart_by_tag_and_turn() {
+        let found = marks("x mark-own-u1 y mark-twin-a2. mark-bad mark-own-u1");
+        let of = |tag: &str, turn: &str| (tag.to_owned(), turn.to_owned());
+        assert_eq!(found, BTreeSet::from([of("own", "u1"), of("twin", "a2")]));
+    }
+}
