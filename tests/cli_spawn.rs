@@ -260,3 +260,46 @@ fn a_copy_that_a_killed_driver_left_counts_as_absent_and_the_next_to_come_remove
         assert_eq!(fs::read(stage.world.file("login", "work", &old)).expect("the session"), original);
     }
 }
+
+#[test]
+fn a_report_that_could_not_be_written_is_said_before_anything_is_started() {
+    let stage = Stage::new();
+    let there = stage.world.path("agent");
+    for report in ["/no/such/folder/report.json", there.to_str().expect("a path")] {
+        let mut command = stage.throughline(&[]);
+        command.args(stage.question("spawn", "login", &["--report", report, "--"])).arg(stage.agent());
+        let output = run(&mut command);
+        assert_eq!(code(&output), 1, "{output:?}");
+        assert!(stderr(&output).contains("nothing was started"), "{output:?}");
+    }
+    assert!(stage.argv().is_empty());
+}
+
+#[test]
+fn a_program_is_meant_from_where_it_is_named() {
+    let stage = Stage::new();
+    let mut command = stage.throughline(&[]);
+    command.args(stage.question("spawn", "login", &["--", "./agent", "-p", "hi"])).current_dir(stage.world.path(""));
+    assert_eq!(code(&run(&mut command)), 0);
+    assert_eq!(stage.argv().len(), 1);
+}
+
+#[test]
+fn a_signal_that_is_sent_to_the_driver_reaches_the_agent_and_its_end_is_written_down() {
+    let stage = Stage::new();
+    let agent = stage.world.path("trapped");
+    let script = "#!/bin/sh\ntrap 'exit 9' TERM\necho up > \"$HOME/up\"\nsleep 60 &\nwait\n";
+    fs::write(&agent, script).expect("a script");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&agent, mode).expect("a mode");
+    let mut driver = stage.throughline(&[]);
+    driver.args(stage.question("spawn", "login", &["--"])).arg(&agent);
+    let mut driver = driver.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a driver");
+    while fs::metadata(stage.world.path("up")).is_err() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    run(Command::new("kill").args(["-TERM", &driver.id().to_string()]));
+    assert_eq!(driver.wait().expect("an end").code(), Some(9));
+    let kinds = stage.kinds();
+    assert_eq!(&kinds[kinds.len() - 3..], ["segment_ended", "outcome_observed", "lease_ended"], "{kinds:?}");
+}

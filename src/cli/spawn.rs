@@ -16,7 +16,7 @@ use crate::chain::lease::lock_name;
 use crate::chain::observe::RealView;
 use crate::chain::spawn::{Attempt, Drift, Outcome, SpawnAsk, SpawnError, spawn as act};
 use crate::cli::args::Spawn;
-use crate::cli::error::{Failure, exit};
+use crate::cli::error::{Failure, chain_of, exit};
 use crate::cli::output::Output;
 use crate::cli::{question, store};
 use crate::id::PaneId;
@@ -40,10 +40,11 @@ pub(super) fn spawn(args: &Spawn, log: Option<&Path>, output: &Output) -> Result
     let told = |error: process::OwnError| Failure::of("process", exit::ERROR, &error);
     let mut view = RealView::new(clock::now_ms(), process::own().map_err(told)?);
     let mut doors = RealDoors::new(&locks_beside(&path)).map_err(told)?.passing_on(signals()?);
+    let command = command(&args.command)?;
     let ask = SpawnAsk {
         request: &request,
         receipt: receipt.as_ref(),
-        command: &args.command,
+        command: &command,
         anyway: args.anyway,
         falls_through: match args.on_reject.as_deref() {
             Some(what) => what == "recover",
@@ -69,12 +70,31 @@ fn read_receipt(path: &Path) -> Result<Expected, Failure> {
 
 /// A report that could not be written would be lost after hours of work: that is said before.
 fn may_be_new(path: &Path) -> Result<(), Failure> {
+    let wrong = |words: String| {
+        let failure = Failure::new("report", exit::ERROR, words);
+        failure.next("name a new file in a writable folder with --report; nothing was started")
+    };
     match files::stat(path, false) {
-        Err(error) if error.is_absent() => Ok(()),
-        Err(error) => Err(Failure::of("report", exit::ERROR, &error)),
-        Ok(_) => Err(Failure::new("report", exit::ERROR, format!("{} exists", path.display()))
-            .next("name a new file with --report; nothing was started")),
+        Err(error) if error.is_absent() => {}
+        Err(error) => return Err(wrong(chain_of(&error))),
+        Ok(_) => return Err(wrong(format!("{} exists", path.display()))),
     }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match files::may_write(folder) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(wrong(format!("{} cannot be written", folder.display()))),
+        Err(error) => Err(wrong(chain_of(&error))),
+    }
+}
+
+/// The caller's words. A program that is named by a path is meant from here, not from the agent's working directory.
+fn command(words: &[String]) -> Result<Vec<String>, Failure> {
+    let mut words = words.to_vec();
+    if let Some(program) = words.first_mut().filter(|program| program.contains('/')) {
+        let path = std::path::absolute(&*program).map_err(|error| Failure::of("io", exit::ERROR, &error))?;
+        *program = path.to_str().map_or_else(|| program.clone(), str::to_owned);
+    }
+    Ok(words)
 }
 
 /// What others send us goes to the child. What the terminal sends, the child has got itself.
